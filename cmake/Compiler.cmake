@@ -1,0 +1,25 @@
+# Warnings, sanitizers and the compiler cache.
+add_library(myxtts_options INTERFACE)
+target_compile_options(myxtts_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wpedantic>)
+if(MYXTTS_WERROR)
+  target_compile_options(myxtts_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+
+if(MYXTTS_SANITIZE STREQUAL "address")
+  set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(MYXTTS_SANITIZE STREQUAL "thread")
+  set(sanitizer_flags -fsanitize=thread)
+elseif(MYXTTS_SANITIZE)
+  message(FATAL_ERROR "MYXTTS_SANITIZE is '${MYXTTS_SANITIZE}'; it may be OFF, address or thread")
+endif()
+target_compile_options(myxtts_options INTERFACE ${sanitizer_flags})
+target_link_options(myxtts_options INTERFACE ${sanitizer_flags})
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # Precompiled headers are cached only with this sloppiness.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  target_compile_options(myxtts_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()

@@ -1,0 +1,22 @@
+# Finds libtorch: CMAKE_PREFIX_PATH first, then the active Python's torch, then the project's own .venv.
+# Sets MYXTTS_TORCH_FOUND to OFF or to its version and where it came from.
+set(MYXTTS_TORCH_FOUND OFF)
+if(NOT MYXTTS_TORCH STREQUAL "OFF")
+  find_package(Torch QUIET)
+  set(torch_origin "CMAKE_PREFIX_PATH")
+  foreach(python python3 "${CMAKE_SOURCE_DIR}/.venv/bin/python")
+    if(NOT Torch_FOUND)
+      execute_process(COMMAND ${python} -c "import torch; print(torch.utils.cmake_prefix_path)"
+                      OUTPUT_VARIABLE torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE torch_missing ERROR_QUIET)
+      if(torch_missing EQUAL 0)
+        find_package(Torch QUIET PATHS ${torch_prefix} NO_DEFAULT_PATH)
+        set(torch_origin ${python})
+      endif()
+    endif()
+  endforeach()
+  if(Torch_FOUND)
+    set(MYXTTS_TORCH_FOUND "${Torch_VERSION} (${torch_origin})")
+  elseif(MYXTTS_TORCH STREQUAL "ON")
+    message(FATAL_ERROR "MYXTTS_TORCH=ON, but libtorch was not found: pip install torch, or set CMAKE_PREFIX_PATH")
+  endif()
+endif()

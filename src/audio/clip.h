@@ -1,0 +1,26 @@
+// A clip of any supported format: what its header says, and its samples as mono floats. Any thread.
+#pragma once
+
+#include "audio/codec.h"
+
+#include <filesystem>
+#include <limits>
+#include <vector>
+
+namespace myxtts {
+
+constexpr uint64_t whole_clip = std::numeric_limits<uint64_t>::max();
+
+// From the header alone, nothing decoded. Throws Error with path, byte offset and reason.
+AudioInfo read_clip_info(const std::filesystem::path& path);
+
+struct Clip {
+  int sample_rate = 0;
+  std::vector<float> samples;
+};
+
+// Samples [first, first + count) at the clip's own rate; fewer when it ends before. Only what is asked for is read,
+// where the format allows.
+Clip read_clip(const std::filesystem::path& path, uint64_t first = 0, uint64_t count = whole_clip);
+
+}  // namespace myxtts

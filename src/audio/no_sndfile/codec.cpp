@@ -1,0 +1,23 @@
+#include "audio/codec.h"
+
+#include "base/error.h"
+
+namespace myxtts {
+namespace {
+
+[[noreturn]] void missing(const std::string& name) {
+  fail("audio", "{} is not a WAV file, and this build has no libsndfile; install libsndfile1-dev and build again",
+       name);
+}
+
+}  // namespace
+
+AudioInfo codec_info(const ByteSource& source) { missing(source.name); }
+
+std::vector<float> codec_read_mono(const ByteSource& source, uint64_t, uint64_t) { missing(source.name); }
+
+void codec_write(const std::filesystem::path& path, const std::string&, std::span<const float>, int) {
+  missing(path.string());
+}
+
+}  // namespace myxtts

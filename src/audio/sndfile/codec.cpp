@@ -1,0 +1,200 @@
+#include "audio/codec.h"
+
+#include "audio/pcm.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include <sndfile.h>
+
+namespace myxtts {
+namespace {
+
+// libsndfile over bytes in memory (writing) or over a ByteSource (reading), through its virtual files.
+struct VirtualFile {
+  const ByteSource* source = nullptr;  // reading
+  std::vector<std::byte> written;      // writing
+  sf_count_t position = 0;
+  uint64_t furthest_read = 0;
+
+  sf_count_t size() const { return static_cast<sf_count_t>(source != nullptr ? source->size_bytes : written.size()); }
+
+  static sf_count_t length_of(void* self) { return static_cast<VirtualFile*>(self)->size(); }
+
+  static sf_count_t seek(sf_count_t offset, int whence, void* self) {
+    auto& file = *static_cast<VirtualFile*>(self);
+    const sf_count_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? file.position : file.size();
+    if (base + offset < 0) return -1;
+    return file.position = base + offset;
+  }
+
+  static sf_count_t read(void* into, sf_count_t count, void* self) {
+    auto& file = *static_cast<VirtualFile*>(self);
+    if (count <= 0 || file.position >= file.size()) return 0;
+    try {
+      const auto want = static_cast<size_t>(std::min(count, file.size() - file.position));
+      const size_t got =
+          file.source->read_at(static_cast<uint64_t>(file.position), {static_cast<std::byte*>(into), want});
+      file.position += static_cast<sf_count_t>(got);
+      file.furthest_read = std::max(file.furthest_read, static_cast<uint64_t>(file.position));
+      return static_cast<sf_count_t>(got);
+    } catch (const Error&) {
+      return 0;  // libsndfile is C: it sees a short read, and the caller reports where the clip broke off
+    }
+  }
+
+  static sf_count_t write(const void* from, sf_count_t count, void* self) {
+    auto& file = *static_cast<VirtualFile*>(self);
+    const auto end = static_cast<size_t>(file.position + count);
+    if (end > file.written.size()) file.written.resize(end);
+    std::copy_n(static_cast<const std::byte*>(from), count, file.written.begin() + file.position);
+    file.position += count;
+    return count;
+  }
+
+  static sf_count_t tell(void* self) { return static_cast<VirtualFile*>(self)->position; }
+};
+
+SF_VIRTUAL_IO virtual_calls = {VirtualFile::length_of, VirtualFile::seek, VirtualFile::read, VirtualFile::write,
+                               VirtualFile::tell};
+
+using Handle = std::unique_ptr<SNDFILE, int (*)(SNDFILE*)>;
+
+struct OpenClip {
+  VirtualFile file;
+  SF_INFO info{};
+  Handle handle{nullptr, sf_close};
+
+  explicit OpenClip(const ByteSource& source) {
+    file.source = &source;
+    handle.reset(sf_open_virtual(&virtual_calls, SFM_READ, &info, &file));
+    if (!handle) {
+      std::string reason = sf_strerror(nullptr);
+      reason.erase(std::remove_if(reason.begin(), reason.end(), [](char c) { return c == '\n' || c == '.'; }),
+                   reason.end());
+      fail("audio", "{} cannot be decoded: {} (at byte {})", source.name, reason, file.furthest_read);
+    }
+    if (info.channels < 1 || info.samplerate < 1 || info.frames < 0) {
+      fail("audio", "{} has {} channels at {} Hz (at byte 0)", source.name, info.channels, info.samplerate);
+    }
+  }
+};
+
+std::string format_name(const SF_INFO& info) {
+  switch (info.format & SF_FORMAT_TYPEMASK) {
+    case SF_FORMAT_FLAC:
+      return "flac";
+    case SF_FORMAT_MPEG:
+      return "mp3";
+    case SF_FORMAT_OGG:
+      return (info.format & SF_FORMAT_SUBMASK) == SF_FORMAT_OPUS ? "opus" : "vorbis";
+    default:
+      return "other";
+  }
+}
+
+// The checksum of an Ogg page: CRC-32 with polynomial 0x04C11DB7, not reflected, starting from 0.
+uint32_t ogg_checksum(std::span<const std::byte> page) {
+  uint32_t crc = 0;
+  for (const std::byte byte : page) {
+    crc ^= static_cast<uint32_t>(byte) << 24;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc << 1) ^ ((crc >> 31) != 0 ? 0x04C11DB7U : 0U);
+  }
+  return crc;
+}
+
+void store_word(std::span<std::byte> at, uint32_t value) {
+  for (size_t i = 0; i < 4; ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+// An Ogg stream carries a random serial number; one that follows from its content makes files reproducible.
+void fix_ogg_serial(std::vector<std::byte>& bytes, uint32_t serial) {
+  constexpr size_t header_bytes = 27, serial_at = 14, checksum_at = 22, segments_at = 26;
+  for (size_t at = 0; at + header_bytes <= bytes.size();) {
+    const auto segments = static_cast<size_t>(bytes[at + segments_at]);
+    size_t page_bytes = header_bytes + segments;
+    for (size_t i = 0; i < segments; ++i) page_bytes += static_cast<size_t>(bytes.at(at + header_bytes + i));
+    const std::span page = std::span(bytes).subspan(at, page_bytes);
+    store_word(page.subspan(serial_at), serial);
+    store_word(page.subspan(checksum_at), 0);
+    store_word(page.subspan(checksum_at), ogg_checksum(page));
+    at += page_bytes;
+  }
+}
+
+int write_format(const std::string& format) {
+  if (format == "flac") return SF_FORMAT_FLAC | SF_FORMAT_PCM_16;
+  if (format == "mp3") return SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III;
+  return SF_FORMAT_OGG | SF_FORMAT_VORBIS;
+}
+
+}  // namespace
+
+AudioInfo codec_info(const ByteSource& source) {
+  const OpenClip clip(source);
+  return {format_name(clip.info), clip.info.samplerate, clip.info.channels, static_cast<uint64_t>(clip.info.frames)};
+}
+
+std::vector<float> codec_read_mono(const ByteSource& source, uint64_t first, uint64_t count) {
+  OpenClip clip(source);
+  const auto claimed = static_cast<uint64_t>(clip.info.frames);
+  if (first > 0 && sf_seek(clip.handle.get(), static_cast<sf_count_t>(first), SEEK_SET) < 0) {
+    fail("audio", "{} has no sample {} (at byte {})", source.name, first, clip.file.furthest_read);
+  }
+  const int channels = clip.info.channels;
+  constexpr uint64_t frames_at_once = 4096;
+  std::vector<float> block(frames_at_once * static_cast<size_t>(channels));
+  std::vector<float> mono;
+  while (mono.size() < count) {
+    const auto want = static_cast<sf_count_t>(std::min<uint64_t>(frames_at_once, count - mono.size()));
+    const sf_count_t got = sf_readf_float(clip.handle.get(), block.data(), want);
+    for (sf_count_t frame = 0; frame < got; ++frame) {
+      float sum = 0;
+      for (int channel = 0; channel < channels; ++channel) sum += finite_or_zero(block[frame * channels + channel]);
+      mono.push_back(sum / static_cast<float>(channels));
+    }
+    if (got < want) break;
+  }
+  const uint64_t expected = std::min(count, claimed - std::min(claimed, first));
+  // An MP3's length may be an estimate; the other formats know theirs.
+  if (mono.size() < expected && (format_name(clip.info) != "mp3" || mono.empty())) {
+    fail("audio", "{} breaks off after {} of {} samples (at byte {})", source.name, first + mono.size(), claimed,
+         clip.file.furthest_read);
+  }
+  return mono;
+}
+
+void codec_write(const std::filesystem::path& path, const std::string& format, std::span<const float> samples,
+                 int sample_rate) {
+  VirtualFile file;
+  SF_INFO info{};
+  info.samplerate = sample_rate;
+  info.channels = 1;
+  info.format = write_format(format);
+  {
+    const Handle handle(sf_open_virtual(&virtual_calls, SFM_WRITE, &info, &file), sf_close);
+    if (!handle)
+      fail("audio", "{} cannot be written as {} at {} Hz: {}", path.string(), format, sample_rate,
+           sf_strerror(nullptr));
+    // Vorbis encodes on the stack what it is given at once: small pieces.
+    constexpr size_t frames_at_once = 4096;
+    for (size_t at = 0; at < samples.size(); at += frames_at_once) {
+      const std::span piece = samples.subspan(at, std::min(frames_at_once, samples.size() - at));
+      if (sf_writef_float(handle.get(), piece.data(), static_cast<sf_count_t>(piece.size())) !=
+          static_cast<sf_count_t>(piece.size())) {
+        fail("audio", "{} cannot be written: {}", path.string(), sf_strerror(handle.get()));
+      }
+    }
+  }
+  if (format == "ogg") {
+    fix_ogg_serial(file.written, static_cast<uint32_t>(hash_bytes(samples.data(), samples.size_bytes())));
+  }
+  write_file_atomically(path, file.written, Sync::no);
+}
+
+}  // namespace myxtts

@@ -1,0 +1,41 @@
+// The WAV container: where its samples lie, without reading them. Strict about lengths, lenient about oddities:
+// extensible, RF64 and BW64, chunks in any order, missing padding, and the 0 or 0xFFFFFFFF that streaming writers
+// leave.
+#pragma once
+
+#include "audio/pcm.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace myxtts {
+
+struct WavLayout {
+  SampleFormat format = SampleFormat::pcm_16;
+  int channels = 1;
+  int sample_rate = 0;
+  uint64_t data_offset_bytes = 0;
+  uint64_t frames = 0;  // samples per channel
+
+  int frame_bytes() const { return bytes_per_sample(format) * channels; }
+};
+
+// Bytes of a clip wherever it lies: a file, a tar member, a packed corpus.
+struct ByteSource {
+  std::string name;  // for messages
+  uint64_t size_bytes = 0;
+  std::function<size_t(uint64_t offset, std::span<std::byte> into)> read_at;
+};
+
+bool looks_like_wav(const ByteSource& source);
+
+// Throws Error with name, byte offset and reason. Reads a few dozen bytes a chunk and allocates nothing.
+WavLayout parse_wav(const ByteSource& source);
+
+// Mono PCM16, atomically. Samples beyond [-1, 1] are clipped.
+void write_wav(const std::filesystem::path& path, std::span<const float> samples, int sample_rate);
+
+}  // namespace myxtts

@@ -1,0 +1,96 @@
+// The arrow between two stages: a queue of at most `capacity` items that blocks on either side, can be closed, carries
+// a producer's error to the consumer, and knows how long each side waited. Many producers, many consumers.
+#pragma once
+
+#include "base/clock.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+
+namespace myxtts {
+
+struct QueueStats {
+  uint64_t pushed = 0;
+  uint64_t popped = 0;
+  int64_t push_wait_ns = 0;    // producers blocked: the next stage is the slow one
+  int64_t pop_wait_ns = 0;     // consumers blocked: the stage before is the slow one
+  uint64_t occupancy_sum = 0;  // items found at each pop, for the mean
+  uint64_t high_water = 0;
+
+  double mean_occupancy() const {
+    return popped == 0 ? 0.0 : static_cast<double>(occupancy_sum) / static_cast<double>(popped);
+  }
+};
+
+template <typename Item>
+class BoundedQueue {
+ public:
+  explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
+
+  // Blocks while full. False when the queue was closed: the item is not taken.
+  bool push(Item item) {
+    std::unique_lock lock(mutex_);
+    wait(lock, room_, stats_.push_wait_ns, [&] { return closed_ || items_.size() < capacity_; });
+    if (closed_) return false;
+    items_.push_back(std::move(item));
+    ++stats_.pushed;
+    stats_.high_water = std::max<uint64_t>(stats_.high_water, items_.size());
+    filled_.notify_one();
+    return true;
+  }
+
+  // Blocks while empty. Nothing when the queue is closed and drained; throws the error it was closed with.
+  std::optional<Item> pop() {
+    std::unique_lock lock(mutex_);
+    wait(lock, filled_, stats_.pop_wait_ns, [&] { return closed_ || !items_.empty(); });
+    if (items_.empty()) {
+      if (error_) std::rethrow_exception(error_);
+      return std::nullopt;
+    }
+    stats_.occupancy_sum += items_.size();
+    ++stats_.popped;
+    std::optional<Item> item(std::move(items_.front()));
+    items_.pop_front();
+    room_.notify_one();
+    return item;
+  }
+
+  // No more pushes; what is in the queue may still be popped. The first error given is the one that is raised.
+  void close(std::exception_ptr error = nullptr) {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    if (error && !error_) error_ = std::move(error);
+    room_.notify_all();
+    filled_.notify_all();
+  }
+
+  QueueStats stats() const {
+    const std::lock_guard lock(mutex_);
+    return stats_;
+  }
+
+ private:
+  template <typename Ready>
+  static void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, int64_t& waited_ns,
+                   Ready ready) {
+    if (ready()) return;
+    const int64_t start_ns = now_ns();
+    changed.wait(lock, ready);
+    waited_ns += now_ns() - start_ns;
+  }
+
+  const size_t capacity_;
+  mutable std::mutex mutex_;
+  std::condition_variable room_;
+  std::condition_variable filled_;
+  std::deque<Item> items_;
+  QueueStats stats_;
+  std::exception_ptr error_;
+  bool closed_ = false;
+};
+
+}  // namespace myxtts

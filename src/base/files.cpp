@@ -1,0 +1,95 @@
+#include "base/files.h"
+
+#include "base/error.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+namespace {
+
+std::string system_reason() { return std::strerror(errno); }
+
+// Closes on scope exit.
+struct Descriptor {
+  int number;
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", "{}: {}", path.string(), system_reason());
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+}  // namespace
+
+std::string read_text_file(const fs::path& path, uint64_t max_bytes) {
+  const ReadOnlyFile file(path);
+  if (file.size_bytes() > max_bytes) {
+    reject_input("read", "{} has {} bytes; at most {} are read here", path.string(), file.size_bytes(), max_bytes);
+  }
+  std::string text(file.size_bytes(), '\0');
+  text.resize(file.read_at(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes, Sync sync) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const fs::path temporary = folder / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
+  try {
+    const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+    if (file.number < 0) fail("write", "{}: {}", path.string(), system_reason());
+    write_all(file.number, bytes, path);
+    if (sync == Sync::yes && ::fsync(file.number) != 0) fail("write", "{}: {}", path.string(), system_reason());
+    if (::rename(temporary.c_str(), path.c_str()) != 0) fail("write", "{}: {}", path.string(), system_reason());
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  if (sync == Sync::no) return;
+  const Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (directory.number >= 0) ::fsync(directory.number);
+}
+
+void write_file_atomically(const fs::path& path, std::string_view text, Sync sync) {
+  write_file_atomically(path, std::as_bytes(std::span(text)), sync);
+}
+
+ReadOnlyFile::ReadOnlyFile(const fs::path& path) : path_(path) {
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat status {};
+  if (file.number < 0 || ::fstat(file.number, &status) != 0) {
+    reject_input("read", "{}: {}", path.string(), system_reason());
+  }
+  if (!S_ISREG(status.st_mode)) reject_input("read", "{} is not a file", path.string());
+  size_bytes_ = static_cast<uint64_t>(status.st_size);
+  descriptor_ = std::exchange(file.number, -1);
+}
+
+ReadOnlyFile::~ReadOnlyFile() { ::close(descriptor_); }
+
+size_t ReadOnlyFile::read_at(uint64_t offset, std::span<std::byte> into) const {
+  size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("read", "{} at byte {}: {}", path_.string(), offset + done, system_reason());
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+}  // namespace myxtts

@@ -1,0 +1,56 @@
+#include "base/workers.h"
+
+#include <algorithm>
+
+#include <sched.h>
+
+namespace myxtts {
+
+Workers::Workers(size_t count, std::function<void(size_t)> body, std::function<void(std::exception_ptr)> on_error) {
+  threads_.reserve(count);
+  for (size_t worker = 0; worker < count; ++worker) {
+    threads_.emplace_back([this, worker, body, on_error] {
+      try {
+        body(worker);
+      } catch (...) {
+        {
+          const std::lock_guard lock(mutex_);
+          if (error_) return;
+          error_ = std::current_exception();
+        }
+        if (on_error) on_error(std::current_exception());
+      }
+    });
+  }
+}
+
+Workers::~Workers() {
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Workers::join() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  if (error_) std::rethrow_exception(error_);
+}
+
+void parallel_for(size_t count, size_t threads, const std::function<void(size_t)>& body) {
+  std::atomic<size_t> next = 0;
+  std::atomic<bool> stopped = false;
+  Workers workers(
+      std::min(count, std::max<size_t>(threads, 1)),
+      [&](size_t) {
+        for (size_t i = next++; i < count && !stopped; i = next++) body(i);
+      },
+      [&](const std::exception_ptr&) { stopped = true; });
+  workers.join();
+}
+
+size_t available_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return std::max(1U, std::thread::hardware_concurrency());
+  return static_cast<size_t>(std::max(1, CPU_COUNT(&cores)));
+}
+
+}  // namespace myxtts

@@ -1,0 +1,40 @@
+// The commands. Each `add_*` describes one to the parser and leaves in `run` what to do when it was chosen.
+#pragma once
+
+#include "base/config_file.h"
+#include "cli/console.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace myxtts {
+
+struct Program {
+  ConsoleSettings console;
+  std::string json_file;             // --json
+  std::function<int(Console&)> run;  // set by the command that was parsed; returns the exit status
+};
+
+void add_config_command(CLI::App& app, Program& program);
+void add_demo_data_command(CLI::App& app, Program& program);
+void add_completion_command(CLI::App& app, Program& program);
+
+// --json FILE, for commands that report figures.
+void add_json_option(CLI::App& command, Program& program);
+
+// --config, --preset and a flag for every setting that has one.
+struct ConfigFlags {
+  std::string file;
+  std::string preset;
+  std::vector<FlagValue> values;
+
+  ResolvedConfig load() const { return load_config(file, preset, values); }
+};
+void add_config_flags(CLI::App& command, ConfigFlags& flags);
+
+}  // namespace myxtts

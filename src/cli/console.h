@@ -1,0 +1,60 @@
+// What the user sees: a progress bar on a terminal, plain lines elsewhere. Standard error is for progress and errors,
+// standard output for results.
+#pragma once
+
+#include "base/clock.h"
+
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace myxtts {
+
+enum class LogLevel { error, warning, info, debug };
+
+struct ConsoleSettings {
+  LogLevel level = LogLevel::info;
+  bool progress = true;
+};
+
+class Console {
+ public:
+  explicit Console(const ConsoleSettings& settings) : settings_(settings) {}
+
+  template <typename... Args>
+  void info(fmt::format_string<Args...> format, Args&&... args) const {
+    if (settings_.level >= LogLevel::info) fmt::print("{}\n", fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void warn(fmt::format_string<Args...> format, Args&&... args) const {
+    if (settings_.level >= LogLevel::warning) {
+      fmt::print(stderr, "warning: {}\n", fmt::format(format, std::forward<Args>(args)...));
+    }
+  }
+
+  bool shows_progress() const;
+
+ private:
+  ConsoleSettings settings_;
+};
+
+// "label [=====     ] 512/1000  3.2 s left". Redrawn at most ten times a second; gone when destroyed.
+class ProgressBar {
+ public:
+  ProgressBar(const Console& console, std::string label, uint64_t total);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void update(uint64_t done);
+
+ private:
+  const std::string label_;
+  const uint64_t total_;
+  const bool shown_;
+  Stopwatch elapsed_;
+  double drawn_s_ = -1;
+};
+
+}  // namespace myxtts

@@ -1,0 +1,102 @@
+// The program: parse, call, and turn an Error into one sentence on stderr and an exit status.
+#include "base/error.h"
+#include "base/nearest.h"
+#include "cli/commands.h"
+
+#include <cstdio>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+namespace myxtts {
+namespace {
+
+constexpr int exit_failed = 1;
+constexpr int exit_wrong_input = 2;
+
+void collect_names(const CLI::App& app, std::vector<std::string>& names) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(child->get_name());
+}
+
+// The deepest command that was reached: its names are what a misspelt word is compared with.
+const CLI::App& reached(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : reached(*parsed.front());
+}
+
+std::string unknown_word(const CLI::App& app, const char* const* arguments, int count) {
+  const CLI::App& command = reached(app);
+  std::vector<std::string> names;
+  collect_names(command, names);
+  for (int i = 1; i < count; ++i) {
+    const std::string word = std::string(arguments[i]).substr(0, std::string_view(arguments[i]).find('='));
+    const bool is_flag = word.starts_with("--");
+    if (!is_flag && &command != &app) continue;
+    if (std::find(names.begin(), names.end(), word) != names.end()) continue;
+    std::vector<std::string> globals;
+    collect_names(app, globals);
+    if (std::find(globals.begin(), globals.end(), word) != globals.end()) continue;
+    return fmt::format("'{}' is not known here; did you mean {}?", word, nearest(word, names));
+  }
+  return "the command line has a word too many";
+}
+
+int run(int count, char** arguments) {
+  CLI::App app{"MyXTTS trains text-to-speech voices and never lets the GPU wait."};
+  app.name("myxtts");
+  app.set_version_flag("--version", "myxtts " MYXTTS_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer("Every command answers --help. Exit status: 0 done, 1 failed, 2 wrong command line, config or input.");
+  Program program;
+  const std::map<std::string, LogLevel> levels = {
+      {"error", LogLevel::error}, {"warning", LogLevel::warning}, {"info", LogLevel::info}, {"debug", LogLevel::debug}};
+  app.add_option("--log-level", program.console.level, "error, warning, info or debug")
+      ->transform(CLI::CheckedTransformer(levels).description(""))
+      ->type_name("");
+  app.add_flag_callback(
+      "--no-progress", [&] { program.console.progress = false; }, "no progress bar");
+  add_demo_data_command(app, program);
+  add_config_command(app, program);
+  add_completion_command(app, program);
+
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::Success& wanted) {
+    return app.exit(wanted);
+  } catch (const CLI::ExtrasError&) {
+    reject_input("command line", "{}", unknown_word(app, arguments, count));
+  } catch (const CLI::RequiredError& error) {
+    if (&reached(app) == &app && count > 1) reject_input("command line", "{}", unknown_word(app, arguments, count));
+    reject_input("command line", "{}; see 'myxtts {}--help'", error.what(),
+                 &reached(app) == &app ? "" : reached(app).get_name() + " ");
+  } catch (const CLI::ParseError& error) {
+    reject_input("command line", "{}", error.what());
+  }
+  Console console(program.console);
+  return program.run(console);
+}
+
+}  // namespace
+
+void add_json_option(CLI::App& command, Program& program) {
+  command.add_option("--json", program.json_file, "write the figures to this file")->type_name("FILE");
+}
+
+}  // namespace myxtts
+
+int main(int count, char** arguments) {
+  try {
+    return myxtts::run(count, arguments);
+  } catch (const myxtts::Error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return error.kind() == myxtts::Error::Kind::wrong_input ? myxtts::exit_wrong_input : myxtts::exit_failed;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: [internal] {}; please report this\n", error.what());
+    return myxtts::exit_failed;
+  }
+}
