@@ -250,6 +250,8 @@ template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
 
 // Writes the value and returns true, or returns false and leaves it.
 bool store(const Field& field, Config& config, const std::string& text) {

@@ -6,7 +6,8 @@
 
 namespace myxtts {
 
-Workers::Workers(size_t count, std::function<void(size_t)> body, std::function<void(std::exception_ptr)> on_error) {
+Workers::Workers(size_t count, const std::function<void(size_t)>& body,
+                 const std::function<void(std::exception_ptr)>& on_error) {
   threads_.reserve(count);
   for (size_t worker = 0; worker < count; ++worker) {
     threads_.emplace_back([this, worker, body, on_error] {

@@ -9,22 +9,26 @@ bool Console::shows_progress() const {
 }
 
 ProgressBar::ProgressBar(const Console& console, std::string label, uint64_t total)
-    : label_(std::move(label)), total_(total), shown_(console.shows_progress()) {}
+    : label_(std::move(label)), total_(total), shown_(console.shows_progress()) {
+  terminal_ = shown_ ? ::fdopen(::dup(STDERR_FILENO), "w") : nullptr;
+}
 
 ProgressBar::~ProgressBar() {
-  if (drawn_s_ >= 0) fmt::print(stderr, "\r\033[K");
+  if (terminal_ == nullptr) return;
+  if (drawn_s_ >= 0) fmt::print(terminal_, "\r\033[K");
+  std::fclose(terminal_);
 }
 
 void ProgressBar::update(uint64_t done) {
   const double now_s = elapsed_.seconds();
-  if (!shown_ || total_ == 0 || now_s - drawn_s_ < 0.1) return;
+  if (terminal_ == nullptr || total_ == 0 || now_s - drawn_s_ < 0.1) return;
   drawn_s_ = now_s;
   constexpr uint64_t width = 30;
   const uint64_t filled = width * done / total_;
   const double left_s = done == 0 ? 0 : now_s * static_cast<double>(total_ - done) / static_cast<double>(done);
-  fmt::print(stderr, "\r\033[K{} [{}{}] {}/{}  {:.0f} s left", label_, std::string(filled, '='),
+  fmt::print(terminal_, "\r\033[K{} [{}{}] {}/{}  {:.0f} s left", label_, std::string(filled, '='),
              std::string(width - filled, ' '), done, total_, left_s);
-  std::fflush(stderr);
+  std::fflush(terminal_);
 }
 
 }  // namespace myxtts

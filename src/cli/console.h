@@ -5,6 +5,7 @@
 #include "base/clock.h"
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include <fmt/format.h>
@@ -53,6 +54,7 @@ class ProgressBar {
   const std::string label_;
   const uint64_t total_;
   const bool shown_;
+  std::FILE* terminal_;  // stderr's own copy: decoders may silence stderr itself for a while
   Stopwatch elapsed_;
   double drawn_s_ = -1;
 };

@@ -60,6 +60,9 @@ int run(int count, char** arguments) {
       ->type_name("");
   app.add_flag_callback(
       "--no-progress", [&] { program.console.progress = false; }, "no progress bar");
+  add_prepare_command(app, program);
+  add_batches_command(app, program);
+  add_mel_command(app, program);
   add_demo_data_command(app, program);
   add_config_command(app, program);
   add_completion_command(app, program);

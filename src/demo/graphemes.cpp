@@ -86,17 +86,4 @@ const Grapheme* find_grapheme(char32_t letter) {
   return nullptr;
 }
 
-std::vector<char32_t> utf8_letters(std::string_view text) {
-  std::vector<char32_t> letters;
-  for (size_t at = 0; at < text.size();) {
-    const auto first = static_cast<unsigned char>(text[at]);
-    const size_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    char32_t letter = length == 1 ? first : first & (0x7FU >> length);
-    for (size_t i = 1; i < length && at + i < text.size(); ++i) letter = letter << 6 | (text[at + i] & 0x3F);
-    letters.push_back(letter);
-    at += length;
-  }
-  return letters;
-}
-
 }  // namespace myxtts

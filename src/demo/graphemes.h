@@ -2,9 +2,6 @@
 // can learn the alignment. It is no phonology of English or Persian, only a sound of its own for every letter.
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 namespace myxtts {
 
 struct Grapheme {
@@ -18,7 +15,5 @@ struct Grapheme {
 
 // Letters of both languages, space, half-space and punctuation; capitals sound as small letters. Null when unknown.
 const Grapheme* find_grapheme(char32_t letter);
-
-std::vector<char32_t> utf8_letters(std::string_view text);
 
 }  // namespace myxtts

@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "demo/graphemes.h"
+#include "text/utf8.h"
 
 #include <algorithm>
 #include <cmath>
@@ -51,7 +52,7 @@ double glottal_flow(double phase) {
 // The posture that every control step aims at, letter by letter.
 std::vector<Posture> targets(std::string_view text, const Speaker& speaker, Random& random) {
   std::vector<Posture> steps;
-  for (const char32_t letter : utf8_letters(text)) {
+  for (const char32_t letter : decode_utf8(text)) {
     const Grapheme* grapheme = find_grapheme(letter);
     if (grapheme == nullptr) continue;
     const double duration_ms = grapheme->duration_ms * random.uniform(0.9, 1.1);

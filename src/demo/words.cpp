@@ -17,7 +17,7 @@ constexpr const char* english =
     "seven eight nine ten village teacher doctor sailor farmer painter writer child mother father sister brother "
     "clock table chair lamp bread honey juice cloud storm star moon fox horse zebra lion queen king voice word";
 
-// clang-format off (it counts the width of half-spaces differently each time)
+// clang-format off
 constexpr const char* persian =
     "سلام آب باد خاک آتش کتاب خانه پنجره باغ صبح شب روز ماه خورشید ستاره کوه دریا رود جنگل درخت گل برگ میوه سیب "
     "انار نان نمک قند چای شیر عسل پدر مادر برادر خواهر دوست معلم شاعر نویسنده نقاش کودک مرد زن شهر روستا بازار "

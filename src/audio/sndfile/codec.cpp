@@ -9,8 +9,11 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 
+#include <fcntl.h>
 #include <sndfile.h>
+#include <unistd.h>
 
 namespace myxtts {
 namespace {
@@ -63,20 +66,69 @@ struct VirtualFile {
 SF_VIRTUAL_IO virtual_calls = {VirtualFile::length_of, VirtualFile::seek, VirtualFile::read, VirtualFile::write,
                                VirtualFile::tell};
 
+// The MP3 decoder inside libsndfile writes notes about damaged files to stderr, and cannot be told not to. While any
+// thread decodes one, stderr leads nowhere; the error itself is thrown.
+class QuietStderr {
+ public:
+  explicit QuietStderr(bool wanted) : wanted_(wanted) {
+    if (!wanted_) return;
+    const std::lock_guard lock(mutex());
+    if (users()++ > 0) return;
+    saved() = ::dup(STDERR_FILENO);
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (saved() >= 0 && nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
+    if (nowhere >= 0) ::close(nowhere);
+  }
+  ~QuietStderr() {
+    if (!wanted_) return;
+    const std::lock_guard lock(mutex());
+    if (--users() > 0 || saved() < 0) return;
+    ::dup2(saved(), STDERR_FILENO);
+    ::close(saved());
+  }
+  QuietStderr(const QuietStderr&) = delete;
+  QuietStderr& operator=(const QuietStderr&) = delete;
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex only;
+    return only;
+  }
+  static int& users() {
+    static int count = 0;
+    return count;
+  }
+  static int& saved() {
+    static int descriptor = -1;
+    return descriptor;
+  }
+
+  const bool wanted_;
+};
+
+// The formats that libsndfile tells by their first bytes are not MP3; everything else it tries as one.
+bool may_be_mp3(const ByteSource& source) {
+  char magic[4] = {};
+  source.read_at(0, std::as_writable_bytes(std::span(magic)));
+  const std::string_view start(magic, 4);
+  return start != "fLaC" && start != "OggS";
+}
+
 using Handle = std::unique_ptr<SNDFILE, int (*)(SNDFILE*)>;
 
 struct OpenClip {
+  QuietStderr quiet;
   VirtualFile file;
   SF_INFO info{};
   Handle handle{nullptr, sf_close};
 
-  explicit OpenClip(const ByteSource& source) {
+  explicit OpenClip(const ByteSource& source) : quiet(may_be_mp3(source)) {
     file.source = &source;
     handle.reset(sf_open_virtual(&virtual_calls, SFM_READ, &info, &file));
     if (!handle) {
       std::string reason = sf_strerror(nullptr);
-      reason.erase(std::remove_if(reason.begin(), reason.end(), [](char c) { return c == '\n' || c == '.'; }),
-                   reason.end());
+      std::erase_if(reason, [](char c) { return c == '\n' || c == '.'; });
+      if (reason.find("pipe") != std::string::npos) reason = "no audio was found in it";  // what it says of empty MP3s
       fail("audio", "{} cannot be decoded: {} (at byte {})", source.name, reason, file.furthest_read);
     }
     if (info.channels < 1 || info.samplerate < 1 || info.frames < 0) {

@@ -6,6 +6,7 @@
 #include "demo/graphemes.h"
 #include "demo/voice.h"
 #include "demo/words.h"
+#include "text/utf8.h"
 
 #include <cmath>
 
@@ -25,7 +26,7 @@ TEST(DemoWords, every_letter_has_a_sound) {
   Random random(3);
   for (const std::string& language : demo_languages()) {
     for (int i = 0; i < 300; ++i) {
-      for (const char32_t letter : utf8_letters(demo_sentence(language, random))) {
+      for (const char32_t letter : decode_utf8(demo_sentence(language, random))) {
         EXPECT_NE(find_grapheme(letter), nullptr) << language << " letter " << static_cast<uint32_t>(letter);
       }
     }

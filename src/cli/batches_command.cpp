@@ -1,0 +1,77 @@
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/workers.h"
+#include "cli/commands.h"
+#include "corpus/batch.h"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+namespace myxtts {
+namespace {
+
+struct Options {
+  uint64_t batches = 5, epoch = 0, start = 0, rank = 0, world_size = 1;
+  ConfigFlags flags;
+};
+
+int show_batches(const Options& options, const std::string& json_file, const Console& console) {
+  const ResolvedConfig config = options.flags.load();
+  const DataConfig& data = config.values.data;
+  if (data.train_data.empty()) reject_input("batches", "no corpus is named; give --train-data DIR");
+  if (config.values.training.device != "auto" && config.values.training.device != "cpu") {
+    reject_input("batches", "--device is {}; batches are made on the cpu so far", config.values.training.device);
+  }
+  const Corpus corpus = scan_corpus(data.train_data, config.values, {});
+  const BatchPlan plan(plan_shapes(corpus, data).shapes, static_cast<uint64_t>(config.values.training.seed));
+  const auto threads = static_cast<size_t>(data.num_workers.pick(static_cast<int64_t>(available_cores())));
+  console.info("{} batches an epoch in {} shapes; {} clips wait for the next epoch", plan.batches_per_epoch(),
+               plan.shapes().size(), plan.clips_left_out());
+  console.info("  {:>5}  {:<12} {:<18} {:<16}  {}", "batch", "text", "mel", "hash", "clips");
+  nlohmann::ordered_json json;
+  json["batches"] = nlohmann::ordered_json::array();
+  const uint64_t end = std::min(options.start + options.batches, plan.batches_per_epoch());
+  for (uint64_t index = options.start; index < end; ++index) {
+    const PlannedBatch planned = plan.batch(options.epoch, index, options.rank, options.world_size);
+    const Batch batch = make_batch(corpus, plan.shapes()[planned.shape], planned, threads);
+    std::vector<std::string> ids;
+    for (const uint32_t clip : planned.clips) ids.push_back(corpus.clips[clip].id);
+    const std::string hash = hash_hex(batch.hash());
+    console.info("  {:>5}  [{}, {}]{:<4} [{}, {}, {}]{:<4} {}  {}, {}, ...", index, batch.rows, batch.text_length, "",
+                 batch.rows, batch.mel_frames, batch.n_mels, "", hash, ids.front(), ids.back());
+    json["batches"].push_back(
+        {{"index", index},
+         {"shape", {{"text", {batch.rows, batch.text_length}}, {"mel", {batch.rows, batch.mel_frames, batch.n_mels}}}},
+         {"ids", ids},
+         {"replaced", nlohmann::ordered_json::array()},
+         {"hash", hash}});
+  }
+  if (!json_file.empty()) write_file_atomically(json_file, json.dump(2) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_batches_command(CLI::App& app, Program& program) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("batches", "show what the loader feeds");
+  command->add_option("--num-batches", options->batches, "how many")->capture_default_str()->type_name("N");
+  command->add_option("--epoch", options->epoch, "counted from 0")->capture_default_str()->type_name("N");
+  command->add_option("--start-batch", options->start, "first batch of the epoch to show")
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--rank", options->rank, "whose rows of the batch")->capture_default_str()->type_name("N");
+  command->add_option("--world-size", options->world_size, "how many share a batch")
+      ->capture_default_str()
+      ->type_name("N");
+  add_json_option(*command, program);
+  add_config_flags(*command, options->flags);
+  command->callback([&program, options] {
+    program.run = [&program, options](Console& console) { return show_batches(*options, program.json_file, console); };
+  });
+}
+
+}  // namespace myxtts

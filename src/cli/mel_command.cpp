@@ -1,0 +1,65 @@
+#include "audio/clip.h"
+#include "audio/resample.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "features/mel.h"
+#include "features/npy.h"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+namespace myxtts {
+namespace {
+
+struct Options {
+  std::string in, out, preset, config, device = "cpu";
+  bool list = false;
+};
+
+int list_presets(const Console& console) {
+  for (const MelSpec& preset : mel_presets()) console.info("{:<12} {}", preset.name, preset.to_string());
+  return 0;
+}
+
+int compute(const Options& options, const Console& console) {
+  if (options.in.empty() || options.out.empty()) {
+    reject_input("mel", "name an audio file and an .npy file, or --list; see 'myxtts mel --help'");
+  }
+  if (options.device != "cpu") reject_input("mel", "--device is '{}'; it must be cpu", options.device);
+  ResolvedConfig config = load_config(options.config, "", {});
+  if (!options.preset.empty()) config.values.data.mel_preset = options.preset;
+  const MelSpec spec = resolve_mel_spec(config.values);
+  const Clip clip = read_clip(options.in);
+  if (clip.samples.empty()) fail("mel", "{} has no samples (at byte 0)", options.in);
+  const std::vector<float> samples = resample(clip.samples, clip.sample_rate, spec.sample_rate);
+  const Mel mel = MelCpu(spec).compute(samples);
+  write_npy(options.out, mel.values, mel.frames, mel.n_mels);
+  console.info("{}: [{}, {}] float32, preset {}, {:.2f} s{}", options.out, mel.frames, mel.n_mels, spec.name,
+               static_cast<double>(clip.samples.size()) / clip.sample_rate,
+               clip.sample_rate == spec.sample_rate
+                   ? ""
+                   : fmt::format(", resampled from {} to {} Hz", clip.sample_rate, spec.sample_rate));
+  return 0;
+}
+
+}  // namespace
+
+void add_mel_command(CLI::App& app, Program& program) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("mel", "one file's log-mel, float32 [frames, n_mels], as .npy");
+  command->add_option("IN", options->in, "audio file")->type_name("");
+  command->add_option("OUT", options->out, "file to write, .npy")->type_name("");
+  command->add_option("--preset", options->preset, "convention [hifigan]; --list names them")->type_name("NAME");
+  command->add_option("--config", options->config, "YAML file: mel settings and presets of your own")
+      ->type_name("FILE");
+  command->add_option("--device", options->device, "cpu or cuda:N")->capture_default_str()->type_name("");
+  command->add_flag("--list", options->list, "name the presets");
+  command->callback([&program, options] {
+    program.run = [options](Console& console) {
+      return options->list ? list_presets(console) : compute(*options, console);
+    };
+  });
+}
+
+}  // namespace myxtts

@@ -1,0 +1,43 @@
+// Which clips make which batch: a pure function of (seed, epoch, index), in constant time, whatever the number of
+// workers or ranks. Immutable; any thread.
+//
+// Each shape's clips are cut into full batches; the few that do not fill one are left out of this epoch. They are a
+// window that moves on by its own width every epoch, so a clip left out of one epoch is never left out of the next.
+#pragma once
+
+#include "corpus/shapes.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace myxtts {
+
+struct PlannedBatch {
+  uint64_t index = 0;
+  size_t shape = 0;
+  std::vector<uint32_t> clips;  // numbers into Corpus::clips
+};
+
+class BatchPlan {
+ public:
+  BatchPlan(std::vector<Shape> shapes, uint64_t seed);
+
+  const std::vector<Shape>& shapes() const { return shapes_; }
+  uint64_t batches_per_epoch() const { return batches_before_.back(); }
+  uint64_t clips_left_out() const;  // of each epoch
+
+  // `index` below batches_per_epoch(). The whole batch, for all ranks.
+  PlannedBatch batch(uint64_t epoch, uint64_t index) const;
+
+  // The rows of rank `rank` of `world_size`, which divides the batch size.
+  PlannedBatch batch(uint64_t epoch, uint64_t index, uint64_t rank, uint64_t world_size) const;
+
+ private:
+  uint64_t key(uint64_t what, uint64_t epoch, uint64_t shape) const;
+
+  std::vector<Shape> shapes_;
+  std::vector<uint64_t> batches_before_;  // per shape, with the total last
+  uint64_t seed_;
+};
+
+}  // namespace myxtts

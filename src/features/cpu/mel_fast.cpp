@@ -1,0 +1,166 @@
+#include "audio/level.h"
+#include "features/cpu/mel_kernel.h"
+#include "features/filter_bank.h"
+#include "features/mel.h"
+#include "features/padding.h"
+
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+namespace myxtts {
+namespace {
+
+template <typename Scalar>
+std::vector<FftPass<Scalar>> plan_passes(int points) {
+  std::vector<FftPass<Scalar>> passes;
+  int length = points, stride = 1;
+  while (length > 1) {
+    int radix = 2;
+    for (const int candidate : {8, 5, 3, 4}) {
+      if (length % candidate == 0) {
+        radix = candidate;
+        break;
+      }
+    }
+    const int groups = length / radix;
+    FftPass<Scalar> pass{radix, groups, stride, {}};
+    for (int p = 0; p < groups; ++p) {
+      for (int j = 1; j < radix; ++j) {
+        const double angle = -2.0 * std::numbers::pi * p * j / length;
+        pass.twiddles.push_back(static_cast<Scalar>(std::cos(angle)));
+        pass.twiddles.push_back(static_cast<Scalar>(std::sin(angle)));
+      }
+    }
+    passes.push_back(std::move(pass));
+    length = groups;
+    stride *= radix;
+  }
+  return passes;
+}
+
+template <typename Scalar>
+MelNumbers<Scalar> make_numbers(const MelSpec& spec, const std::vector<MelFilter>& filters) {
+  MelNumbers<Scalar> numbers;
+  numbers.passes = plan_passes<Scalar>(spec.n_fft / 2);
+  for (const double w : mel_window(spec)) numbers.window.push_back(static_cast<Scalar>(w));
+  for (int k = 0; k <= spec.n_fft / 4; ++k) {
+    const double angle = -2.0 * std::numbers::pi * k / spec.n_fft;
+    numbers.untangle.push_back(static_cast<Scalar>(std::cos(angle)));
+    numbers.untangle.push_back(static_cast<Scalar>(std::sin(angle)));
+  }
+  for (const MelFilter& filter : filters) {
+    for (const double w : filter.weights) numbers.weights.push_back(static_cast<Scalar>(w));
+  }
+  return numbers;
+}
+
+EightFrames kernel_for_this_cpu() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return avx2::mel_eight_frames;
+#endif
+  return any_cpu::mel_eight_frames;
+}
+
+void apply_range(const MelSpec& spec, std::span<float> values) {
+  if (spec.range == MelRange::none || values.empty()) return;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const float least = *low, most = *high;
+  if (spec.range == MelRange::whisper) {
+    for (float& x : values) x = (std::max(x, most - 8.0F) + 4.0F) * 0.25F;
+    return;
+  }
+  const auto base = static_cast<float>(spec.range_low), width = static_cast<float>(spec.range_high - spec.range_low);
+  const float scale = most > least ? width / (most - least) : 0.0F;
+  for (float& x : values) x = base + (x - least) * scale;
+}
+
+}  // namespace
+
+MelTables::MelTables(const MelSpec& wanted) : spec(wanted) {
+  const std::vector<MelFilter> filters = mel_filters(spec);
+  bins = used_bins(filters);
+  for (const MelFilter& filter : filters) {
+    first_bin.push_back(filter.first_bin);
+    taps.push_back(static_cast<int>(filter.weights.size()));
+  }
+  rounding = RoundingBound(spec, filters);
+  in_float = make_numbers<float>(spec, filters);
+  in_double = make_numbers<double>(spec, filters);
+}
+
+size_t MelTables::scratch_bytes() const {
+  const int mel_vectors = (spec.n_mels + 7) / 8 * 8;
+  return mel_lanes * (static_cast<size_t>(mel_vectors) * sizeof(float) +
+                      static_cast<size_t>(2 * spec.n_fft + bins) * sizeof(double));
+}
+
+struct MelCpu::State {
+  MelTables tables;
+  EightFrames kernel = kernel_for_this_cpu();
+  std::vector<float> padded;  // the clip with its padding on both sides
+  std::vector<std::byte> scratch;
+
+  explicit State(const MelSpec& spec) : tables(spec), scratch(tables.scratch_bytes() + scratch_alignment) {}
+
+  void* aligned_scratch() {
+    void* at = scratch.data();
+    size_t room = scratch.size();
+    return std::align(scratch_alignment, tables.scratch_bytes(), at, room);
+  }
+
+  // The clip from the first window's start to the last window's end.
+  void pad(std::span<const float> samples, int64_t frames) {
+    const MelSpec& spec = tables.spec;
+    const auto length = static_cast<int64_t>(samples.size());
+    const int64_t before = -spec.first_sample();
+    const int64_t total = (frames - 1) * spec.hop_length + spec.n_fft;
+    const bool zeros = spec.padding == MelPadding::centre_zeros || spec.padding == MelPadding::end;
+    const bool levelled = spec.target_rms > 0;
+    const float gain = levelled ? gain_to_rms(samples, spec.target_rms) : 1.0F;
+    padded.resize(static_cast<size_t>(total));
+    const auto outside = [&](int64_t i) {
+      return zeros ? 0.0F : samples[static_cast<size_t>(reflected_index(i - before, length))];
+    };
+    const int64_t inside_end = std::min(total, before + length);
+    for (int64_t i = 0; i < before; ++i) padded[static_cast<size_t>(i)] = outside(i);
+    std::memcpy(padded.data() + before, samples.data(), static_cast<size_t>(inside_end - before) * sizeof(float));
+    for (int64_t i = inside_end; i < total; ++i) padded[static_cast<size_t>(i)] = outside(i);
+    if (levelled) {
+      for (float& x : padded) x = std::clamp(x * gain, -1.0F, 1.0F);
+    }
+  }
+};
+
+MelCpu::MelCpu(const MelSpec& spec) : state_(std::make_unique<State>(spec)) {}
+MelCpu::~MelCpu() = default;
+MelCpu::MelCpu(MelCpu&&) noexcept = default;
+
+const MelSpec& MelCpu::spec() const { return state_->tables.spec; }
+
+void MelCpu::compute(std::span<const float> samples, std::span<float> out) {
+  const int64_t frames = samples.empty() ? 0 : spec().frames(static_cast<int64_t>(samples.size()));
+  if (frames == 0) return;
+  state_->pad(samples, frames);
+  void* scratch = state_->aligned_scratch();
+  for (int64_t first = 0; first < frames; first += mel_lanes) {
+    const float* windows[mel_lanes];
+    float* rows[mel_lanes];
+    for (int lane = 0; lane < mel_lanes; ++lane) {
+      const int64_t frame = std::min(first + lane, frames - 1);
+      windows[lane] = state_->padded.data() + frame * spec().hop_length;
+      rows[lane] = first + lane < frames ? out.data() + frame * spec().n_mels : nullptr;
+    }
+    state_->kernel(state_->tables, windows, rows, scratch);
+  }
+  apply_range(spec(), out.first(static_cast<size_t>(frames * spec().n_mels)));
+}
+
+Mel MelCpu::compute(std::span<const float> samples) {
+  Mel mel{samples.empty() ? 0 : spec().frames(static_cast<int64_t>(samples.size())), spec().n_mels, {}};
+  mel.values.resize(static_cast<size_t>(mel.frames * mel.n_mels));
+  compute(samples, mel.values);
+  return mel;
+}
+
+}  // namespace myxtts

@@ -1,0 +1,63 @@
+// The inner part of the fast CPU mel: eight frames at a time, one in each lane of a vector, so that every step of the
+// transform is a plain vector operation. The same source is compiled for AVX2 and for any CPU; without contraction
+// both round alike, so the results are equal to the last bit.
+//
+// Frames are transformed in float. Each kernel also bounds what float's rounding may have done to the result; where
+// that exceeds `mel_tolerance` (a near-silent band beside a loud one), the eight frames are done again in double.
+#pragma once
+
+#include "features/mel_spec.h"
+#include "features/rounding.h"
+
+#include <vector>
+
+namespace myxtts {
+
+constexpr int mel_lanes = 8;
+
+// One pass of the transform: `radix` inputs `stride * groups` apart become `radix` outputs `stride` apart.
+template <typename Scalar>
+struct FftPass {
+  int radix = 0;
+  int groups = 0;
+  int stride = 0;
+  std::vector<Scalar> twiddles;  // [groups][radix - 1] of (cos, sin)
+};
+
+template <typename Scalar>
+struct MelNumbers {
+  std::vector<Scalar> window;           // [n_fft]
+  std::vector<FftPass<Scalar>> passes;  // of the complex transform of n_fft / 2 points
+  std::vector<Scalar> untangle;         // (cos, sin) of bins 0 .. n_fft / 4: the real transform from the complex one
+  std::vector<Scalar> weights;          // of all filters, one after another
+};
+
+struct MelTables {
+  explicit MelTables(const MelSpec& spec);
+
+  MelSpec spec;
+  int bins = 0;  // those that a filter uses
+  std::vector<int> first_bin, taps;
+  RoundingBound rounding;
+  MelNumbers<float> in_float;
+  MelNumbers<double> in_double;
+
+  // Bytes of scratch memory that a call needs, aligned to `scratch_alignment`.
+  size_t scratch_bytes() const;
+};
+
+constexpr size_t scratch_alignment = 64;
+
+// `frames[lane]` points at n_fft samples; `rows[lane]` receives n_mels values, or is null for a lane that is not
+// needed.
+using EightFrames = void (*)(const MelTables& tables, const float* const frames[mel_lanes],
+                             float* const rows[mel_lanes], void* scratch);
+
+namespace any_cpu {
+void mel_eight_frames(const MelTables&, const float* const frames[mel_lanes], float* const rows[mel_lanes], void*);
+}
+namespace avx2 {
+void mel_eight_frames(const MelTables&, const float* const frames[mel_lanes], float* const rows[mel_lanes], void*);
+}
+
+}  // namespace myxtts

@@ -1,0 +1,76 @@
+// A log-mel convention: every number that decides what a mel is. The named presets are the conventions that published
+// vocoders and voices expect; a voice trained on one and spoken through another sounds broken.
+#pragma once
+
+#include "base/config.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace myxtts {
+
+enum class MelScale { slaney, htk, tensorflow };  // tensorflow: HTK's scale, triangles straight in mel instead of Hz
+enum class MelNorm { none, slaney };              // slaney: equal area; none: peak 1
+enum class MelLog { none, ln, log10 };
+enum class MelRange { none, whisper, min_max };  // what happens last, over a whole clip
+
+enum class MelPadding {
+  centre,        // frames centred on their time, the clip reflected by n_fft/2
+  centre_zeros,  // the same with silence around the clip
+  hifigan,       // the clip reflected by (n_fft - hop)/2
+  end,           // frames start at their time, silence after the clip
+};
+
+struct MelSpec {
+  std::string name;
+  int sample_rate = 22050;
+  int n_fft = 1024;
+  int hop_length = 256;
+  int win_length = 1024;
+  int n_mels = 80;
+  double f_min = 0;
+  double f_max = 8000;  // 0: half the sample rate
+  MelScale mel_scale = MelScale::slaney;
+  MelNorm mel_norm = MelNorm::slaney;
+  int mel_power = 1;
+  double magnitude_epsilon = 0;  // under the square root
+  MelPadding padding = MelPadding::centre;
+  bool drop_last_frame = false;
+  MelLog log = MelLog::ln;
+  double log_floor = 1e-5;  // log(max(x, floor) + offset)
+  double log_offset = 0;
+  double mean = 0;
+  double std = 1;
+  MelRange range = MelRange::none;
+  double range_low = 0;  // for min_max
+  double range_high = 1;
+  double target_rms = 0;  // 0: the clip's own level
+
+  int bins() const { return n_fft / 2 + 1; }
+  double highest_hz() const { return f_max > 0 ? f_max : sample_rate / 2.0; }
+
+  // Frames of a clip of `samples` samples at `sample_rate`.
+  int64_t frames(int64_t samples) const;
+
+  // The sample, counted from the clip's start, at which frame 0's window begins.
+  int64_t first_sample() const;
+
+  // Throws Error that names the setting that cannot be.
+  void validate() const;
+
+  // "hifigan: 22050 Hz, 1024/256/1024, 80 mels 0-8000 Hz, ..."
+  std::string to_string() const;
+};
+
+const std::vector<MelSpec>& mel_presets();
+
+// The preset that the configuration names (one of the user's own may build on another by `base`), with the single
+// numbers of `data:` on top. Validated.
+MelSpec resolve_mel_spec(const Config& config);
+
+// A preset by name; throws Error with the nearest name.
+const MelSpec& mel_preset(const std::string& name);
+
+}  // namespace myxtts

@@ -1,0 +1,37 @@
+"""The tests of the program run the real binary on real files."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path(os.environ.get("MYXTTS", ROOT / "build" / "myxtts"))
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def myxtts():
+    """Runs the program; `status` is what it must exit with. Returns the finished process."""
+
+    def run(*arguments, status=0, timeout=60, **more):
+        done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, **more)
+        assert done.returncode == status, f"exit {done.returncode}, not {status}\n{done.stdout}\n{done.stderr}"
+        if status != 0:
+            assert done.stderr.startswith("error: ["), done.stderr
+            assert done.stderr.count("\n") == 1, f"one sentence, please:\n{done.stderr}"
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def corpus(myxtts, tmp_path_factory):
+    """A demo corpus that tests only read."""
+    folder = tmp_path_factory.mktemp("corpus") / "demo"
+    myxtts("demo-data", folder, "--clips", 40, "--seed", 3)
+    return folder

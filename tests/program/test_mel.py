@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+import soundfile
+import torch
+from mel_reference import PRESETS, reference
+
+
+def signals(rate, corpus):
+    """Name, samples as 16-bit integers."""
+    rng = np.random.default_rng(1)
+    speech, own_rate = soundfile.read(corpus / "wavs" / "demo-00003.wav", dtype="int16")
+    time = np.arange(2 * rate) / rate
+    chirp = 12000 * np.sin(2 * np.pi * (80 * time + 0.5 * (0.45 * rate - 80) / 2 * time**2))
+    noise = rng.normal(0, 3000, rate)
+    burst = np.concatenate([np.zeros(rate // 2), noise[: rate // 2], np.zeros(rate // 2), rng.normal(0, 2, rate // 2)])
+    yield "speech", speech
+    yield "chirp", chirp
+    yield "noise", noise
+    yield "burst", burst
+    yield "silence", np.zeros(rate // 2)
+    yield "one sample", np.array([9000])
+    yield "one hop", noise[:256]
+    yield "shorter than the reflection", noise[:300]
+    yield "two samples", np.array([1000, -1000])
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_what_its_field_expects(myxtts, corpus, tmp_path, preset):
+    rate = PRESETS[preset].rate
+    for name, samples in signals(rate, corpus):
+        samples = np.asarray(samples).astype(np.int16)
+        soundfile.write(tmp_path / "in.wav", samples, rate)
+        myxtts("mel", tmp_path / "in.wav", tmp_path / "out.npy", "--preset", preset)
+        got, expected = np.load(tmp_path / "out.npy"), reference(preset, samples / 32768.0)
+        assert got.dtype == np.float32 and got.shape == expected.shape, name
+        if expected.size == 0:
+            continue
+        limit = 1e-3 if PRESETS[preset].log != "none" or preset == "tf_signal" else 1e-5 * np.abs(expected).max()
+        assert np.abs(got - expected).max() <= limit, name
+        # The range of a whole clip hangs on its quietest value, so its error is everywhere.
+        assert np.abs(got - expected).mean() <= limit / (10 if preset != "tf_signal" else 3), name
+
+
+def write_wav_variants(folder, samples):
+    """One clip in every encoding; returns path -> how exact it is."""
+    kinds = {"PCM_U8": 1 / 50, "PCM_16": 1e-4, "PCM_24": 1e-6, "PCM_32": 1e-6, "FLOAT": 1e-6, "DOUBLE": 1e-6,
+             "ALAW": 1 / 30, "ULAW": 1 / 30}
+    made = {}
+    for kind, exact in kinds.items():
+        for container in ("WAV", "WAVEX", "RF64"):
+            path = folder / f"{kind}.{container}.wav"
+            soundfile.write(path, samples, 22050, subtype=kind, format=container)
+            made[path] = exact
+    for path, kind, exact in (("a.flac", None, 1e-4), ("a.ogg", None, 0.2), ("a.mp3", None, 0.2)):
+        soundfile.write(folder / path, samples, 22050, subtype=kind)
+        made[folder / path] = exact
+    return made
+
+
+def test_every_encoding_gives_the_same_mel(myxtts, corpus, tmp_path):
+    samples, rate = soundfile.read(corpus / "wavs" / "demo-00005.wav")
+    expected = reference("hifigan", samples)
+    loud = expected > expected.max() - 4
+    for path, exact in write_wav_variants(tmp_path, samples).items():
+        myxtts("mel", path, tmp_path / "out.npy")
+        got = np.load(tmp_path / "out.npy")[: len(expected)]
+        assert abs(len(got) - len(expected)) <= (1 if path.suffix != ".mp3" else 10), path.name
+        both = loud[: len(got)]
+        assert np.abs(got - expected[: len(got)])[both].mean() < exact, path.name
+
+
+def test_opus_decodes(myxtts, corpus, tmp_path):
+    samples, _ = soundfile.read(corpus / "wavs" / "demo-00005.wav")
+    soundfile.write(tmp_path / "a.opus", samples, 24000, format="OGG", subtype="OPUS")
+    assert "resampled from" in myxtts("mel", tmp_path / "a.opus", tmp_path / "out.npy").stdout
+    assert np.load(tmp_path / "out.npy").max() > 0
+
+
+def test_channels_are_averaged(myxtts, corpus, tmp_path):
+    samples, rate = soundfile.read(corpus / "wavs" / "demo-00006.wav")
+    many = np.stack([samples * share for share in (0.2, 0.4, 0.6, 0.8, 1.0)], axis=1)
+    soundfile.write(tmp_path / "many.wav", many, rate, subtype="FLOAT")
+    soundfile.write(tmp_path / "mono.wav", many.mean(axis=1), rate, subtype="FLOAT")
+    for name in ("many", "mono"):
+        myxtts("mel", tmp_path / f"{name}.wav", tmp_path / f"{name}.npy")
+    assert np.abs(np.load(tmp_path / "many.npy") - np.load(tmp_path / "mono.npy")).max() < 1e-3
+
+
+def torch_resample(x, orig, new):
+    """torchaudio's sinc_interp_hann with its defaults, written out."""
+    import math
+
+    gcd = math.gcd(orig, new)
+    orig, new = orig // gcd, new // gcd
+    base = min(orig, new) * 0.99
+    width = math.ceil(6 * orig / base)
+    t = torch.arange(0, -new, -1, dtype=torch.float64)[:, None] / new + torch.arange(-width, width + orig, dtype=torch.float64)[None] / orig
+    t = (t * base).clamp(-6, 6)
+    window = torch.cos(t * math.pi / 12) ** 2
+    t = t * math.pi
+    kernel = torch.where(t == 0, torch.ones_like(t), t.sin() / t) * window * base / orig
+    padded = torch.nn.functional.pad(torch.tensor(x)[None, None], (width, width + orig))
+    out = torch.nn.functional.conv1d(padded, kernel[:, None], stride=orig)
+    return out.transpose(1, 2).reshape(-1)[: math.ceil(new * len(x) / orig)].numpy()
+
+
+@pytest.mark.parametrize("rate", [8000, 16000, 32000, 44100, 48000, 22051])
+def test_any_rate_is_resampled_as_torchaudio_does(myxtts, corpus, tmp_path, rate):
+    samples, _ = soundfile.read(corpus / "wavs" / "demo-00002.wav")
+    samples = samples[:20000]
+    soundfile.write(tmp_path / "in.wav", samples, rate, subtype="FLOAT")
+    myxtts("mel", tmp_path / "in.wav", tmp_path / "out.npy")
+    got, expected = np.load(tmp_path / "out.npy"), reference("hifigan", torch_resample(samples, rate, 22050))
+    assert got.shape == expected.shape
+    loud = expected > expected.max() - 9
+    assert np.abs(got - expected)[loud].max() < 2e-3
+
+
+def test_a_preset_of_ones_own(myxtts, corpus, tmp_path):
+    config = tmp_path / "mine.yaml"
+    config.write_text("mel_presets:\n  mine: {base: tacotron2, n_mels: 40, hop_length: 200}\ndata:\n  mel_preset: mine\n")
+    myxtts("mel", corpus / "wavs" / "demo-00001.wav", tmp_path / "out.npy", "--config", config)
+    samples, _ = soundfile.read(corpus / "wavs" / "demo-00001.wav")
+    assert np.load(tmp_path / "out.npy").shape == (1 + len(samples) // 200, 40)
+    config.write_text("mel_presets:\n  mine: {n_melz: 40}\ndata:\n  mel_preset: mine\n")
+    assert "did you mean n_mels" in myxtts("mel", corpus / "wavs" / "demo-00001.wav", "x.npy", "--config", config, status=2).stderr
+    for name in PRESETS:
+        assert name in myxtts("mel", "--list").stdout
