@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/files.h"
 
+#include <utility>
+
 namespace myxtts {
 namespace {
 
@@ -60,6 +62,25 @@ Clip read_clip(const std::filesystem::path& path, uint64_t first, uint64_t count
   }
   const WavLayout layout = parse_wav(source);
   return {layout.sample_rate, read_wav_mono(source, layout, first, count)};
+}
+
+RawClip read_raw_clip(const std::filesystem::path& path) {
+  const ReadOnlyFile file(path);
+  const ByteSource source = bytes_of(file);
+  RawClip raw;
+  if (!looks_like_wav(source)) {
+    const Clip clip = read_clip(path);
+    const std::span bytes = std::as_bytes(std::span(clip.samples));
+    raw.layout = {SampleFormat::float_32, 1, clip.sample_rate, 0, clip.samples.size()};
+    raw.bytes.assign(bytes.begin(), bytes.end());
+    return raw;
+  }
+  raw.layout = parse_wav(source);
+  raw.bytes.resize(raw.layout.frames * static_cast<uint64_t>(raw.layout.frame_bytes()));
+  if (source.read_at(std::exchange(raw.layout.data_offset_bytes, 0), raw.bytes) != raw.bytes.size()) {
+    fail("audio", "{} was cut short (at byte {})", source.name, file.size_bytes());
+  }
+  return raw;
 }
 
 }  // namespace myxtts

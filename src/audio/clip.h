@@ -23,4 +23,11 @@ struct Clip {
 // where the format allows.
 Clip read_clip(const std::filesystem::path& path, uint64_t first = 0, uint64_t count = whole_clip);
 
+// A clip's samples as they lie in the file, for a GPU that decodes them itself; what is not WAV comes as mono float_32.
+struct RawClip {
+  WavLayout layout;  // data_offset_bytes is 0
+  std::vector<std::byte> bytes;
+};
+RawClip read_raw_clip(const std::filesystem::path& path);
+
 }  // namespace myxtts

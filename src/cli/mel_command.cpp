@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "features/mel.h"
+#include "features/mel_gpu.h"
 #include "features/npy.h"
 
 #include <memory>
@@ -22,24 +23,35 @@ int list_presets(const Console& console) {
   return 0;
 }
 
+Mel on_cpu(const MelSpec& spec, const std::string& path) {
+  const Clip clip = read_clip(path);
+  return MelCpu(spec).compute(resample(clip.samples, clip.sample_rate, spec.sample_rate));
+}
+
+Mel on_gpu(const MelSpec& spec, const std::string& path, int device) {
+  const RawClip raw = read_raw_clip(path);
+  const WavLayout& layout = raw.layout;
+  return mel_on_gpu(spec, device, raw.bytes,
+                    {0, static_cast<uint32_t>(layout.frames), layout.sample_rate, layout.channels, layout.format});
+}
+
 int compute(const Options& options, const Console& console) {
   if (options.in.empty() || options.out.empty()) {
     reject_input("mel", "name an audio file and an .npy file, or --list; see 'myxtts mel --help'");
   }
-  if (options.device != "cpu") reject_input("mel", "--device is '{}'; it must be cpu", options.device);
   ResolvedConfig config = load_config(options.config, "", {});
   if (!options.preset.empty()) config.values.data.mel_preset = options.preset;
   const MelSpec spec = resolve_mel_spec(config.values);
-  const Clip clip = read_clip(options.in);
-  if (clip.samples.empty()) fail("mel", "{} has no samples (at byte 0)", options.in);
-  const std::vector<float> samples = resample(clip.samples, clip.sample_rate, spec.sample_rate);
-  const Mel mel = MelCpu(spec).compute(samples);
+  const AudioInfo info = read_clip_info(options.in);
+  if (info.frames == 0) fail("mel", "{} has no samples (at byte 0)", options.in);
+  const Mel mel =
+      options.device == "cpu" ? on_cpu(spec, options.in) : on_gpu(spec, options.in, parse_device(options.device));
   write_npy(options.out, mel.values, mel.frames, mel.n_mels);
-  console.info("{}: [{}, {}] float32, preset {}, {:.2f} s{}", options.out, mel.frames, mel.n_mels, spec.name,
-               static_cast<double>(clip.samples.size()) / clip.sample_rate,
-               clip.sample_rate == spec.sample_rate
+  console.info("{}: [{}, {}] float32, preset {}, {:.2f} s, on {}{}", options.out, mel.frames, mel.n_mels, spec.name,
+               info.seconds(), options.device,
+               info.sample_rate == spec.sample_rate
                    ? ""
-                   : fmt::format(", resampled from {} to {} Hz", clip.sample_rate, spec.sample_rate));
+                   : fmt::format(", resampled from {} to {} Hz", info.sample_rate, spec.sample_rate));
   return 0;
 }
 

@@ -39,4 +39,8 @@ class MelCpu {
   std::unique_ptr<State> state_;
 };
 
+// What one core could do if it did nothing but this convention's arithmetic, multiplying and adding at its measured
+// peak.
+double mel_cpu_limit_frames_per_s(const MelSpec& spec);
+
 }  // namespace myxtts

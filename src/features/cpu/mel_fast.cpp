@@ -55,12 +55,15 @@ MelNumbers<Scalar> make_numbers(const MelSpec& spec, const std::vector<MelFilter
   return numbers;
 }
 
-EightFrames kernel_for_this_cpu() {
+bool has_avx2() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return avx2::mel_eight_frames;
+  return __builtin_cpu_supports("avx2") != 0;
+#else
+  return false;
 #endif
-  return any_cpu::mel_eight_frames;
 }
+
+EightFrames kernel_for_this_cpu() { return has_avx2() ? avx2::mel_eight_frames : any_cpu::mel_eight_frames; }
 
 void apply_range(const MelSpec& spec, std::span<float> values) {
   if (spec.range == MelRange::none || values.empty()) return;
@@ -131,6 +134,14 @@ struct MelCpu::State {
     }
   }
 };
+
+double mel_cpu_limit_frames_per_s(const MelSpec& spec) {
+  const MelTables tables(spec);
+  const double n = spec.n_fft, taps = static_cast<double>(tables.in_float.weights.size());
+  const double transform = 2.0 * n * std::log2(n) - 4.0 * n;  // a split-radix transform of real input: about the least known
+  const double flops = n + transform + 4.0 * tables.bins + 2.0 * taps + 20.0 * spec.n_mels;
+  return (has_avx2() ? avx2::peak_flops_per_s() : any_cpu::peak_flops_per_s()) / flops;
+}
 
 MelCpu::MelCpu(const MelSpec& spec) : state_(std::make_unique<State>(spec)) {}
 MelCpu::~MelCpu() = default;

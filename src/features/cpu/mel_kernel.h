@@ -54,10 +54,12 @@ using EightFrames = void (*)(const MelTables& tables, const float* const frames[
                              float* const rows[mel_lanes], void* scratch);
 
 namespace any_cpu {
+double peak_flops_per_s();
 void mel_eight_frames(const MelTables&, const float* const frames[mel_lanes], float* const rows[mel_lanes], void*);
-}
+}  // namespace any_cpu
 namespace avx2 {
+double peak_flops_per_s();
 void mel_eight_frames(const MelTables&, const float* const frames[mel_lanes], float* const rows[mel_lanes], void*);
-}
+}  // namespace avx2
 
 }  // namespace myxtts

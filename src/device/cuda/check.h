@@ -1,0 +1,16 @@
+// Turns a CUDA status into an Error that names the call.
+#pragma once
+
+#include "base/error.h"
+
+#include <cuda_runtime_api.h>
+
+namespace myxtts {
+
+inline void check_cuda(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) fail("cuda", "{}: {}", call, cudaGetErrorString(status));
+}
+
+}  // namespace myxtts
+
+#define CUDA_CHECK(call) ::myxtts::check_cuda((call), #call)

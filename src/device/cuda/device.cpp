@@ -1,0 +1,95 @@
+#include "device/device.h"
+
+#include "device/cuda/check.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+namespace myxtts {
+
+int device_count() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+std::string device_name(int device) {
+  cudaDeviceProp properties{};
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+  return properties.name;
+}
+
+int parse_device(const std::string& text) {
+  int device = text == "cuda" ? 0 : -1;
+  if (text.starts_with("cuda:")) {
+    const char* end = text.data() + text.size();
+    if (std::from_chars(text.data() + 5, end, device).ptr != end) device = -1;
+  }
+  if (device < 0) reject_input("device", "'{}' is not a device; it may be cpu or cuda:N", text);
+  if (device >= device_count())
+    reject_input("device", "there is no {}: this machine has {} usable GPUs", text, device_count());
+  return device;
+}
+
+DeviceBuffer::DeviceBuffer(int device, size_t bytes) : device_(device), bytes_(bytes) {
+  CUDA_CHECK(cudaSetDevice(device));
+  if (bytes > 0) CUDA_CHECK(cudaMalloc(&data_, bytes));
+}
+
+DeviceBuffer::~DeviceBuffer() { cudaFree(data_); }
+
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept { *this = std::move(other); }
+
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void DeviceBuffer::upload(std::span<const std::byte> from) {
+  CUDA_CHECK(cudaMemcpy(data_, from.data(), std::min(from.size(), bytes_), cudaMemcpyHostToDevice));
+}
+
+void DeviceBuffer::download(std::span<std::byte> into) const {
+  CUDA_CHECK(cudaMemcpy(into.data(), data_, std::min(into.size(), bytes_), cudaMemcpyDeviceToHost));
+}
+
+DeviceTimer::DeviceTimer(int device) {
+  CUDA_CHECK(cudaSetDevice(device));
+  CUDA_CHECK(cudaEventCreate(reinterpret_cast<cudaEvent_t*>(&begin_)));
+  CUDA_CHECK(cudaEventCreate(reinterpret_cast<cudaEvent_t*>(&end_)));
+}
+
+DeviceTimer::~DeviceTimer() {
+  cudaEventDestroy(static_cast<cudaEvent_t>(begin_));
+  cudaEventDestroy(static_cast<cudaEvent_t>(end_));
+}
+
+void DeviceTimer::start(StreamHandle stream) { CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(begin_), stream)); }
+
+double DeviceTimer::stop_ms(StreamHandle stream) {
+  CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(end_), stream));
+  CUDA_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(end_)));
+  float ms = 0;
+  CUDA_CHECK(cudaEventElapsedTime(&ms, static_cast<cudaEvent_t>(begin_), static_cast<cudaEvent_t>(end_)));
+  return ms;
+}
+
+double measure_copy_bytes_per_s(int device) {
+  constexpr size_t bytes = size_t{1} << 30;
+  const DeviceBuffer from(device, bytes), into(device, bytes);
+  DeviceTimer timer(device);
+  std::vector<double> times;
+  CUDA_CHECK(cudaMemset(from.data(), 1, bytes));
+  for (int repeat = 0; repeat < 12; ++repeat) {
+    timer.start();
+    CUDA_CHECK(cudaMemcpyAsync(into.data(), from.data(), bytes, cudaMemcpyDeviceToDevice));
+    times.push_back(timer.stop_ms());
+  }
+  std::nth_element(times.begin(), times.begin() + 6, times.end());
+  return 2.0 * bytes / (times[6] * 1e-3);
+}
+
+}  // namespace myxtts

@@ -1,0 +1,62 @@
+// The little that the rest of the program needs of a GPU without knowing CUDA: which there are, memory on one, time on
+// one. Where no CUDA was found at build time there are none, and `no_cuda/` throws one clear sentence.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+struct CUstream_st;
+
+namespace myxtts {
+
+using StreamHandle = CUstream_st*;  // a cudaStream_t; null is the default stream
+
+int device_count();
+std::string device_name(int device);
+
+// "cuda:N" -> N. Throws Error when the text is something else or there is no such GPU.
+int parse_device(const std::string& text);
+
+// Memory on one device. Owns it; may be moved, not copied.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(int device, size_t bytes);
+  ~DeviceBuffer();
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+
+  void* data() const { return data_; }
+  size_t size_bytes() const { return bytes_; }
+
+  // Both wait until the copy is done.
+  void upload(std::span<const std::byte> from);
+  void download(std::span<std::byte> into) const;
+
+ private:
+  int device_ = 0;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// Time between two points of a stream, measured on the device.
+class DeviceTimer {
+ public:
+  explicit DeviceTimer(int device);
+  ~DeviceTimer();
+  DeviceTimer(const DeviceTimer&) = delete;
+  DeviceTimer& operator=(const DeviceTimer&) = delete;
+
+  void start(StreamHandle stream = nullptr);
+  double stop_ms(StreamHandle stream = nullptr);  // waits
+
+ private:
+  void* begin_ = nullptr;
+  void* end_ = nullptr;
+};
+
+// Bytes read plus bytes written a second by a copy within the device: the limit of whatever only moves memory.
+double measure_copy_bytes_per_s(int device);
+
+}  // namespace myxtts

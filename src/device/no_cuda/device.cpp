@@ -1,0 +1,29 @@
+#include "device/device.h"
+
+#include "base/error.h"
+
+namespace myxtts {
+namespace {
+
+[[noreturn]] void missing() {
+  reject_input("device", "this build has no GPU parts; install the CUDA toolkit and build again, or use the cpu");
+}
+
+}  // namespace
+
+int device_count() { return 0; }
+std::string device_name(int) { missing(); }
+int parse_device(const std::string&) { missing(); }
+DeviceBuffer::DeviceBuffer(int, size_t) { missing(); }
+DeviceBuffer::~DeviceBuffer() = default;
+DeviceBuffer::DeviceBuffer(DeviceBuffer&&) noexcept = default;
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&&) noexcept = default;
+void DeviceBuffer::upload(std::span<const std::byte>) { missing(); }
+void DeviceBuffer::download(std::span<std::byte>) const { missing(); }
+DeviceTimer::DeviceTimer(int) { missing(); }
+DeviceTimer::~DeviceTimer() = default;
+void DeviceTimer::start(StreamHandle) { missing(); }
+double DeviceTimer::stop_ms(StreamHandle) { missing(); }
+double measure_copy_bytes_per_s(int) { missing(); }
+
+}  // namespace myxtts

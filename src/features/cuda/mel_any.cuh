@@ -1,0 +1,132 @@
+// The kernel for any other transform: a block takes two neighbouring frames as one complex transform of n_fft points,
+// in shared memory, by passes of radix 2, 3, 4, 5 and 8.
+#pragma once
+
+#include "features/cuda/mel_1024.cuh"
+
+namespace myxtts::gpu {
+
+constexpr int threads_any = BlockGroup::size;
+template <int radix>
+__device__ inline void any_pass(const MelParams& p, const float2* in, float2* out, int groups, int stride) {
+  for (int b = threadIdx.x; b < groups * stride; b += threads_any) {
+    const int group = b / stride, q = b % stride;
+    float re[radix], im[radix];
+#pragma unroll
+    for (int k = 0; k < radix; ++k) {
+      const float2 x = in[q + stride * (group + groups * k)];
+      re[k] = x.x, im[k] = x.y;
+    }
+    if constexpr (radix == 8) {
+      transform_8(re, im);
+    } else if constexpr (radix == 4) {
+      transform_4(re, im);
+    } else {  // the definition, for the few passes of radix 2, 3 and 5
+      float sum_re[radix], sum_im[radix];
+#pragma unroll
+      for (int j = 0; j < radix; ++j) {
+        sum_re[j] = sum_im[j] = 0.0F;
+#pragma unroll
+        for (int k = 0; k < radix; ++k) {
+          const float2 w = p.turns[j * k % radix * (p.n_fft / radix)];
+          sum_re[j] += re[k] * w.x - im[k] * w.y;
+          sum_im[j] += re[k] * w.y + im[k] * w.x;
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < radix; ++j) re[j] = sum_re[j], im[j] = sum_im[j];
+    }
+#pragma unroll
+    for (int j = 0; j < radix; ++j) {
+      const float2 w = p.turns[group * j * stride];
+      out[q + stride * (radix * group + j)] = make_float2(re[j] * w.x - im[j] * w.y, re[j] * w.y + im[j] * w.x);
+    }
+  }
+  __syncthreads();
+}
+
+__global__ void __launch_bounds__(threads_any)
+    mel_any(const __grid_constant__ MelParams p, const __grid_constant__ Passes passes) {
+  extern __shared__ float4 shared[];
+  float2* in = reinterpret_cast<float2*>(shared);
+  float2* out = in + p.n_fft;
+  const int pairs = (p.out_frames + 1) / 2, total = pairs * p.count;
+  for (int item = blockIdx.x; item < total; item += gridDim.x) {
+    const int clip = item / pairs, frame = 2 * (item % pairs);
+    const Source source = source_of(p, clip);
+    const int frames = frames_of(p, source.length);
+    if (frame >= frames) {
+      for (int f = frame; f < min(frame + 2, p.out_frames); ++f) {
+        for (int mel = threadIdx.x; mel < p.n_mels; mel += threads_any) store(p, clip, f, mel, p.padding);
+      }
+      continue;
+    }
+    const int start = frame * p.hop + p.first_sample;
+    __shared__ float energy_of_warp[threads_any / 32];
+    float energy = 0.0F;
+    for (int i = threadIdx.x; i < p.n_fft; i += threads_any) {
+      const float w = 0.5F * p.window[i];
+      const float a = w * source.padded(start + i, p.pad_zeros), b = w * source.padded(start + p.hop + i, p.pad_zeros);
+      in[i] = make_float2(a, b);
+      energy += 4.0F * (a * a + b * b);
+    }
+    for (int step = 1; step < 32; step *= 2) energy += __shfl_xor_sync(0xFFFFFFFF, energy, step);
+    if (threadIdx.x % 32 == 0) energy_of_warp[threadIdx.x / 32] = energy;
+    __syncthreads();
+    energy = energy_of_warp[0] + energy_of_warp[1] + energy_of_warp[2] + energy_of_warp[3];
+    int groups = p.n_fft, stride = 1;
+    for (int pass = 0; pass < passes.count; ++pass) {
+      const int radix = passes.radix[pass];
+      groups /= radix;
+      switch (radix) {
+        case 2:
+          any_pass<2>(p, in, out, groups, stride);
+          break;
+        case 3:
+          any_pass<3>(p, in, out, groups, stride);
+          break;
+        case 4:
+          any_pass<4>(p, in, out, groups, stride);
+          break;
+        case 5:
+          any_pass<5>(p, in, out, groups, stride);
+          break;
+        default:
+          any_pass<8>(p, in, out, groups, stride);
+          break;
+      }
+      stride *= radix;
+      float2* const swap = in;
+      in = out, out = swap;
+    }
+    for (int k = threadIdx.x; k < p.bins; k += threads_any) {
+      const float2 a = in[k], b = in[(p.n_fft - k) % p.n_fft];
+      const float ar = a.x + b.x, ai = a.y - b.y, br = a.y + b.y, bi = b.x - a.x;
+      float first = ar * ar + ai * ai, second = br * br + bi * bi;
+      if (!p.power) first = fast_root(first + p.epsilon), second = fast_root(second + p.epsilon);
+      out[k] = make_float2(first, second);
+    }
+    __syncthreads();
+    bool rough = false;
+    const float spectrum_rms = fast_root(energy);
+    for (int mel = threadIdx.x; mel < p.n_mels; mel += threads_any) {
+      float first = 0.0F, second = 0.0F;
+      for (int i = 0; i < p.taps[mel]; ++i) {
+        const float2 both = out[p.first_bin[mel] + i];
+        const float w = p.weights[p.weights_at[mel] + i];
+        first = fmaf(w, both.x, first), second = fmaf(w, both.y, second);
+      }
+      if (p.check_rounding) rough |= too_rough(p, first, spectrum_rms, mel) || too_rough(p, second, spectrum_rms, mel);
+      store(p, clip, frame, mel, finish(p, first));
+      if (frame + 1 < p.out_frames) store(p, clip, frame + 1, mel, frame + 1 < frames ? finish(p, second) : p.padding);
+    }
+    if (__syncthreads_or(rough)) {
+      for (int f = frame; f < min(frame + 2, min(frames, p.out_frames)); ++f) {
+        exact_frame<BlockGroup>(p, source, clip, f, reinterpret_cast<double*>(in));
+      }
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace myxtts::gpu

@@ -1,0 +1,139 @@
+// The parts that all mel kernels share: reading a sample, the logarithm, storing a row, and the exact version of a
+// frame for where float's rounding would show.
+#pragma once
+
+#include "features/cuda/mel_kernels.h"
+#include "features/padding.h"
+#include "features/rounding.h"
+
+#include <cuda_bf16.h>
+
+namespace myxtts::gpu {
+
+// A clip as the kernels read it: plain PCM16 straight from the batch's bytes, anything else as decoded before.
+struct Source {
+  const int16_t* pcm;  // null: decoded
+  const float* decoded;
+  float gain;  // 0: none
+  int length;
+
+  __device__ float at(int i) const {
+    const float x = pcm != nullptr ? static_cast<float>(pcm[i]) * (1.0F / 32768.0F) : decoded[i];
+    return gain == 0.0F ? x : fminf(fmaxf(x * gain, -1.0F), 1.0F);
+  }
+  // With the padding that the convention prescribes.
+  __device__ float padded(int i, bool zeros) const {
+    if (i >= 0 && i < length) return at(i);
+    return zeros ? 0.0F : at(static_cast<int>(reflected_index(i, length)));
+  }
+};
+
+__device__ inline bool is_plain(const GpuClip& clip, int sample_rate) {
+  return clip.format == SampleFormat::pcm_16 && clip.channels == 1 && clip.sample_rate == sample_rate &&
+         clip.offset_bytes % 2 == 0;
+}
+
+__device__ inline int length_at(const GpuClip& clip, int sample_rate) {
+  if (clip.sample_rate == sample_rate) return static_cast<int>(clip.samples);
+  return static_cast<int>((static_cast<uint64_t>(clip.samples) * sample_rate + clip.sample_rate - 1) /
+                          clip.sample_rate);
+}
+
+__device__ inline Source source_of(const MelParams& p, int index) {
+  const GpuClip clip = p.clips[index];
+  Source source{};
+  source.length = length_at(clip, p.sample_rate);
+  if (is_plain(clip, p.sample_rate)) {
+    source.pcm = reinterpret_cast<const int16_t*>(p.bytes + clip.offset_bytes);
+  } else {
+    source.decoded = p.decoded + index * p.decoded_stride;
+  }
+  source.gain = p.gains == nullptr ? 0.0F : p.gains[index];
+  return source;
+}
+
+__device__ inline int frames_of(const MelParams& p, int length) {
+  if (length == 0) return 0;
+  if (p.centred) return length / p.hop + (p.drop_last_frame ? 0 : 1);
+  return p.hifigan ? length / p.hop : (length + p.hop - 1) / p.hop;
+}
+
+__device__ inline void store(const MelParams& p, int clip, int frame, int mel, float value) {
+  const int64_t at = (static_cast<int64_t>(clip) * p.out_frames + frame) * p.n_mels + mel;
+  if (p.bfloat16) {
+    static_cast<__nv_bfloat16*>(p.out)[at] = __float2bfloat16(value);
+  } else {
+    static_cast<float*>(p.out)[at] = value;
+  }
+}
+
+__device__ inline float fast_root(float x) {
+  float root;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+  return root;
+}
+
+// A filter's sum to the value that is stored.
+__device__ inline float finish(const MelParams& p, float sum) {
+  const float value = p.log ? __log2f(fmaxf(sum, p.floor) + p.offset) * p.log_scale : sum;
+  return value * p.scale + p.shift;
+}
+
+__device__ inline bool too_rough(const MelParams& p, float sum, float spectrum_rms, int mel) {
+  return rounding_too_large(sum, p.floor + p.offset, spectrum_rms, p.power, p.root_square_weights[mel],
+                            p.sum_weights[mel]);
+}
+
+// Threads that work on one frame together: a warp or a block.
+struct WarpGroup {
+  static constexpr int size = 32, max_points = 1024;
+  __device__ int rank() const { return threadIdx.x % 32; }
+  __device__ void sync() const { __syncwarp(); }
+};
+struct BlockGroup {
+  static constexpr int size = 128, max_points = 8192;
+  __device__ int rank() const { return threadIdx.x; }
+  __device__ void sync() const { __syncthreads(); }
+};
+
+// One frame in double by Horner's rule, a bin a thread: slow, and only for the rare frame that needs it. `buffer` is
+// shared memory for n_fft doubles.
+template <typename Group>
+__device__ __noinline__ void exact_frame(const MelParams& p, const Source& source, int clip, int frame,
+                                         double* buffer) {
+  constexpr int bins_each = Group::max_points / 2 / Group::size + 1;
+  const Group group;
+  const int start = frame * p.hop + p.first_sample;
+  group.sync();
+  for (int i = group.rank(); i < p.n_fft; i += Group::size) {
+    buffer[i] = p.exact_window[i] * static_cast<double>(source.padded(start + i, p.pad_zeros));
+  }
+  group.sync();
+  // Two rounds over the bins: the values wait in local memory until the samples are no longer needed.
+  double magnitude[bins_each];
+  int own = 0;
+  for (int k = group.rank(); k < p.bins; k += Group::size, ++own) {
+    const double2 turn = p.exact_turns[k];
+    double re = 0, im = 0;
+    for (int i = p.n_fft - 1; i >= 0; --i) {
+      const double next = fma(re, turn.x, fma(-im, turn.y, buffer[i]));
+      im = fma(re, turn.y, im * turn.x);
+      re = next;
+    }
+    const double power = re * re + im * im;
+    magnitude[own] = p.power ? power : sqrt(power + p.exact_epsilon);
+  }
+  group.sync();
+  own = 0;
+  for (int k = group.rank(); k < p.bins; k += Group::size, ++own) buffer[k] = magnitude[own];
+  group.sync();
+  for (int mel = group.rank(); mel < p.n_mels; mel += Group::size) {
+    double sum = 0;
+    for (int i = 0; i < p.taps[mel]; ++i) sum += p.exact_weights[p.weights_at[mel] + i] * buffer[p.first_bin[mel] + i];
+    const double value = p.log ? log(fmax(sum, p.exact_floor) + p.exact_offset) * p.exact_log_scale : sum;
+    store(p, clip, frame, mel, static_cast<float>(value * p.exact_scale + p.exact_shift));
+  }
+  group.sync();
+}
+
+}  // namespace myxtts::gpu

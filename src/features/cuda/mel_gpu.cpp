@@ -1,0 +1,225 @@
+#include "features/mel_gpu.h"
+
+#include "audio/resample.h"
+#include "device/cuda/check.h"
+#include "features/cuda/mel_kernels.h"
+#include "features/filter_bank.h"
+#include "features/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+namespace myxtts {
+namespace {
+
+constexpr int64_t max_filter_taps = int64_t{1} << 24;
+
+std::vector<int> radices_of(int points) {
+  std::vector<int> radices;
+  for (const int radix : {8, 5, 3, 4, 2}) {
+    while (points % radix == 0) radices.push_back(radix), points /= radix;
+  }
+  return radices;
+}
+
+}  // namespace
+
+struct MelGpu::State {
+  MelSpec spec;
+  int device = 0;
+  MelGpuLimits limits;
+  gpu::MelParams params{};
+  gpu::FilterRounds rounds{};
+  gpu::Passes passes{};
+  gpu::RateFilters rates{};
+  gpu::MelLaunch launch;
+  std::vector<DeviceBuffer> tables;
+  DeviceBuffer decoded, gains, unranged;
+
+  template <typename Item>
+  const Item* upload(const std::vector<Item>& items) {
+    DeviceBuffer buffer(device, std::max<size_t>(items.size(), 1) * sizeof(Item));
+    buffer.upload(std::as_bytes(std::span(items)));
+    tables.push_back(std::move(buffer));
+    return static_cast<const Item*>(tables.back().data());
+  }
+
+  State(const MelSpec& wanted, int on_device, const MelGpuLimits& wanted_limits)
+      : spec(wanted), device(on_device), limits(wanted_limits) {
+    CUDA_CHECK(cudaSetDevice(device));
+    set_convention();
+    set_tables();
+    set_rates();
+    const auto clips = static_cast<size_t>(limits.clips);
+    params.decoded_stride = limits.samples;
+    decoded = DeviceBuffer(device, clips * static_cast<size_t>(limits.samples) * sizeof(float));
+    if (spec.target_rms > 0) gains = DeviceBuffer(device, clips * sizeof(float));
+    if (spec.range != MelRange::none) {
+      unranged = DeviceBuffer(device, clips * static_cast<size_t>(limits.frames * spec.n_mels) * sizeof(float));
+    }
+    CUDA_CHECK(gpu::plan_launch(params, rounds, device, launch));
+  }
+
+  void set_convention() {
+    gpu::MelParams& p = params;
+    p.sample_rate = spec.sample_rate, p.n_fft = spec.n_fft, p.hop = spec.hop_length, p.n_mels = spec.n_mels;
+    p.first_sample = static_cast<int>(spec.first_sample());
+    p.pad_zeros = spec.padding == MelPadding::centre_zeros || spec.padding == MelPadding::end;
+    p.centred = spec.padding == MelPadding::centre || spec.padding == MelPadding::centre_zeros;
+    p.hifigan = spec.padding == MelPadding::hifigan;
+    p.drop_last_frame = spec.drop_last_frame;
+    p.power = spec.mel_power == 2, p.log = spec.log != MelLog::none;
+    const double to_log10 = spec.log == MelLog::log10 ? std::numbers::log10e : 1.0;
+    p.exact_epsilon = spec.magnitude_epsilon, p.exact_floor = spec.log_floor, p.exact_offset = spec.log_offset;
+    p.exact_log_scale = to_log10, p.exact_scale = 1.0 / spec.std, p.exact_shift = -spec.mean / spec.std;
+    p.epsilon = static_cast<float>(p.exact_epsilon), p.floor = static_cast<float>(p.exact_floor);
+    p.offset = static_cast<float>(p.exact_offset);
+    p.log_scale = static_cast<float>(to_log10 * std::numbers::ln2);  // the hardware's logarithm is of base 2
+    p.scale = static_cast<float>(p.exact_scale), p.shift = static_cast<float>(p.exact_shift);
+  }
+
+  void set_tables() {
+    gpu::MelParams& p = params;
+    const std::vector<double> window = mel_window(spec);
+    p.exact_window = upload(window);
+    p.window = upload(std::vector<float>(window.begin(), window.end()));
+    std::vector<double2> exact_turns;
+    std::vector<float2> turns;
+    for (int k = 0; k < spec.n_fft; ++k) {
+      const double angle = -2.0 * std::numbers::pi * k / spec.n_fft;
+      exact_turns.push_back({std::cos(angle), std::sin(angle)});
+      turns.push_back({static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))});
+    }
+    p.exact_turns = upload(exact_turns), p.turns = upload(turns);
+    const std::vector<MelFilter> filters = mel_filters(spec);
+    p.bins = used_bins(filters);
+    std::vector<int> first_bin, taps, weights_at;
+    std::vector<double> weights;
+    for (const MelFilter& filter : filters) {
+      first_bin.push_back(filter.first_bin);
+      taps.push_back(static_cast<int>(filter.weights.size()));
+      weights_at.push_back(static_cast<int>(weights.size()));
+      weights.insert(weights.end(), filter.weights.begin(), filter.weights.end());
+    }
+    p.first_bin = upload(first_bin), p.taps = upload(taps), p.weights_at = upload(weights_at);
+    p.exact_weights = upload(weights), p.weights = upload(std::vector<float>(weights.begin(), weights.end()));
+    const RoundingBound rounding(spec, filters);
+    p.check_rounding = rounding.needed;
+    p.root_square_weights = upload(rounding.root_square_weights), p.sum_weights = upload(rounding.sum_weights);
+    launch.points_1024 = spec.n_fft == 1024 && spec.hop_length == 256 && p.bins <= 512;
+    if (launch.points_1024) {
+      set_rounds(filters);
+    } else {
+      for (const int radix : radices_of(spec.n_fft)) passes.radix[passes.count++] = radix;
+    }
+  }
+
+  // Filters from narrow to wide, 32 to a round; the last, widest round shares each of its filters among several lanes.
+  void set_rounds(const std::vector<MelFilter>& filters) {
+    std::vector<int> order(filters.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto width = [&](int m) { return static_cast<int>(filters[static_cast<size_t>(m)].weights.size()); };
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return width(a) < width(b); });
+    std::vector<int> mels, first_bins;
+    std::vector<float> table;
+    for (size_t begin = 0; begin < order.size(); begin += 32) {
+      const std::vector<int> round(order.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   order.begin() + static_cast<std::ptrdiff_t>(std::min(begin + 32, order.size())));
+      int lanes_each = 1;
+      while (static_cast<int>(round.size()) * lanes_each * 2 <= 32) lanes_each *= 2;
+      int taps = 0;
+      for (const int m : round) taps = std::max(taps, (width(m) + lanes_each - 1) / lanes_each);
+      const auto at = static_cast<int>(table.size());
+      table.resize(table.size() + static_cast<size_t>(32 * taps));
+      for (int lane = 0; lane < 32; ++lane) {
+        const auto place = static_cast<size_t>(lane / lanes_each);
+        const int mel = place < round.size() ? round[place] : -1;
+        const int begins = lane % lanes_each * taps;
+        mels.push_back(mel);
+        first_bins.push_back(mel < 0 ? 0 : std::min(filters[static_cast<size_t>(mel)].first_bin + begins, 1024 - taps));
+        for (int tap = 0; mel >= 0 && tap < taps && begins + tap < width(mel); ++tap) {
+          table[static_cast<size_t>(at + 32 * tap + lane)] =
+              static_cast<float>(filters[static_cast<size_t>(mel)].weights[static_cast<size_t>(begins + tap)]);
+        }
+      }
+      rounds.rounds[rounds.count++] = {taps, lanes_each, at};
+    }
+    rounds.weights = static_cast<int>(table.size());
+    rounds.mel = upload(mels), rounds.first_bin = upload(first_bins), rounds.table = upload(table);
+  }
+
+  void set_rates() {
+    for (const int rate : limits.sample_rates) {
+      if (rate == spec.sample_rate) continue;
+      const ResampleFilter filter(rate, spec.sample_rate);
+      if (rates.count == gpu::max_rates || filter.phases() * filter.taps() > max_filter_taps) {
+        fail("mel", "clips of {} Hz cannot be brought to {} Hz on the GPU; resample them first", rate,
+             spec.sample_rate);
+      }
+      std::vector<int> first;
+      for (int64_t phase = 0; phase < filter.phases(); ++phase) first.push_back(static_cast<int>(filter.first(phase)));
+      rates.filters[rates.count++] = {rate,
+                                      static_cast<int>(filter.phases()),
+                                      static_cast<int>(filter.step()),
+                                      static_cast<int>(filter.taps()),
+                                      upload(first),
+                                      upload(filter.table())};
+    }
+  }
+};
+
+MelGpu::MelGpu(const MelSpec& spec, int device, const MelGpuLimits& limits)
+    : state_(std::make_unique<State>(spec, device, limits)) {}
+MelGpu::~MelGpu() = default;
+MelGpu::MelGpu(MelGpu&&) noexcept = default;
+
+void MelGpu::run(const void* bytes, const GpuClip* clips, int count, bool plain, void* out, int64_t out_frames,
+                 MelType type, float padding, StreamHandle stream) {
+  State& state = *state_;
+  if (count > state.limits.clips || out_frames > state.limits.frames) {
+    fail("mel", "a batch of {} x {} frames where {} x {} was declared", count, out_frames, state.limits.clips,
+         state.limits.frames);
+  }
+  if (count == 0 || out_frames == 0) return;
+  gpu::MelParams p = state.params;
+  p.bytes = static_cast<const uint8_t*>(bytes), p.clips = clips, p.count = count;
+  p.decoded = static_cast<const float*>(state.decoded.data());
+  p.out = out, p.out_frames = static_cast<int>(out_frames), p.bfloat16 = type == MelType::bfloat16, p.padding = padding;
+  if (!plain) CUDA_CHECK(gpu::launch_decode(p, state.rates, static_cast<float*>(state.decoded.data()), stream));
+  if (state.spec.target_rms > 0) {
+    auto* gains = static_cast<float*>(state.gains.data());
+    CUDA_CHECK(gpu::launch_gains(p, state.spec.target_rms, gains, stream));
+    p.gains = gains;
+  }
+  if (state.spec.range == MelRange::none) {
+    CUDA_CHECK(gpu::launch_mel(p, state.launch, state.rounds, state.passes, stream));
+    return;
+  }
+  gpu::MelParams unranged = p;
+  unranged.out = state.unranged.data(), unranged.bfloat16 = false;
+  CUDA_CHECK(gpu::launch_mel(unranged, state.launch, state.rounds, state.passes, stream));
+  CUDA_CHECK(gpu::launch_range(p, static_cast<const float*>(state.unranged.data()), state.spec.range,
+                               static_cast<float>(state.spec.range_low), static_cast<float>(state.spec.range_high),
+                               stream));
+}
+
+Mel mel_on_gpu(const MelSpec& spec, int device, std::span<const std::byte> bytes, const GpuClip& clip) {
+  const ResampleFilter filter(clip.sample_rate, spec.sample_rate);
+  const auto samples = static_cast<int64_t>(filter.output_length(clip.samples));
+  Mel mel{samples == 0 ? 0 : spec.frames(samples), spec.n_mels, {}};
+  if (mel.frames == 0) return mel;
+  MelGpu gpu_mel(spec, device, {1, samples, mel.frames, {clip.sample_rate}});
+  DeviceBuffer input(device, bytes.size()), clips(device, sizeof clip);
+  mel.values.resize(static_cast<size_t>(mel.frames * mel.n_mels));
+  const DeviceBuffer out(device, mel.values.size() * sizeof(float));
+  input.upload(bytes);
+  clips.upload(std::as_bytes(std::span(&clip, 1)));
+  gpu_mel.run(input.data(), static_cast<const GpuClip*>(clips.data()), 1, false, out.data(), mel.frames,
+              MelType::float32, 0.0F, nullptr);
+  out.download(std::as_writable_bytes(std::span(mel.values)));
+  return mel;
+}
+
+}  // namespace myxtts

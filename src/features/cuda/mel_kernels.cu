@@ -1,0 +1,154 @@
+#include "features/cuda/mel_1024.cuh"
+#include "features/cuda/mel_any.cuh"
+#include "features/cuda/mel_kernels.h"
+
+#include <algorithm>
+
+namespace myxtts::gpu {
+namespace {
+
+// Clips that are not plain: decoded, averaged to mono and resampled.
+__global__ void decode_clips(const __grid_constant__ MelParams p, const __grid_constant__ RateFilters rates,
+                             float* decoded) {
+  const int index = blockIdx.y;
+  const GpuClip clip = p.clips[index];
+  if (is_plain(clip, p.sample_rate)) return;
+  const int length = length_at(clip, p.sample_rate), frame_bytes = bytes_per_sample(clip.format) * clip.channels;
+  const uint8_t* bytes = p.bytes + clip.offset_bytes;
+  const RateFilter* filter = nullptr;
+  for (int i = 0; i < rates.count; ++i) {
+    if (rates.filters[i].sample_rate == clip.sample_rate) filter = &rates.filters[i];
+  }
+  float* out = decoded + index * p.decoded_stride;
+  for (int n = blockIdx.x * blockDim.x + threadIdx.x; n < length && n < p.decoded_stride; n += gridDim.x * blockDim.x) {
+    if (filter == nullptr) {
+      out[n] = clip.sample_rate == p.sample_rate
+                   ? mono_value(clip.format, clip.channels, bytes + static_cast<int64_t>(n) * frame_bytes)
+                   : 0.0F;
+      continue;
+    }
+    const int phase = n % filter->phases;
+    const int64_t start = static_cast<int64_t>(n / filter->phases) * filter->step + filter->first[phase];
+    const float* taps = filter->table + static_cast<int64_t>(phase) * filter->taps;
+    float sum = 0.0F;
+    for (int k = 0; k < filter->taps; ++k) {
+      const int64_t at = start + k;
+      if (at >= 0 && at < clip.samples)
+        sum += taps[k] * mono_value(clip.format, clip.channels, bytes + at * frame_bytes);
+    }
+    out[n] = sum;
+  }
+}
+
+constexpr int reduce_threads = 512;
+
+// The gain that brings each clip to its level. Summed in a fixed order.
+__global__ void __launch_bounds__(reduce_threads)
+    measure_gains(const __grid_constant__ MelParams p, double target, float* gains) {
+  __shared__ double sums[reduce_threads];
+  Source source = source_of(p, blockIdx.x);
+  source.gain = 0.0F;
+  double sum = 0;
+  for (int i = threadIdx.x; i < source.length; i += reduce_threads) {
+    const double x = source.at(i);
+    sum += x * x;
+  }
+  sums[threadIdx.x] = sum;
+  for (int half = reduce_threads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) {
+    const double rms = source.length > 0 ? sqrt(sums[0] / source.length) : 0.0;
+    gains[blockIdx.x] = rms < 1e-8 ? 1.0F : static_cast<float>(target / rms);
+  }
+}
+
+// What a convention does last, over a whole clip: from float values to the output. `p.out` is the output.
+__global__ void __launch_bounds__(reduce_threads)
+    apply_range(const __grid_constant__ MelParams p, const float* values, MelRange range, float low, float high) {
+  __shared__ float least[reduce_threads], most[reduce_threads];
+  const int frames = min(frames_of(p, length_at(p.clips[blockIdx.x], p.sample_rate)), p.out_frames);
+  const float* clip = values + static_cast<int64_t>(blockIdx.x) * p.out_frames * p.n_mels;
+  float lowest = INFINITY, highest = -INFINITY;
+  for (int i = threadIdx.x; i < frames * p.n_mels; i += reduce_threads) {
+    lowest = fminf(lowest, clip[i]), highest = fmaxf(highest, clip[i]);
+  }
+  least[threadIdx.x] = lowest, most[threadIdx.x] = highest;
+  for (int half = reduce_threads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) {
+      least[threadIdx.x] = fminf(least[threadIdx.x], least[threadIdx.x + half]);
+      most[threadIdx.x] = fmaxf(most[threadIdx.x], most[threadIdx.x + half]);
+    }
+  }
+  __syncthreads();
+  lowest = least[0], highest = most[0];
+  const float scale = highest > lowest ? (high - low) / (highest - lowest) : 0.0F;
+  for (int i = threadIdx.x; i < p.out_frames * p.n_mels; i += reduce_threads) {
+    const int frame = i / p.n_mels;
+    float x = p.padding;
+    if (frame < frames) {
+      x = range == MelRange::whisper ? (fmaxf(clip[i], highest - 8.0F) + 4.0F) * 0.25F
+                                     : low + (clip[i] - lowest) * scale;
+    }
+    store(p, blockIdx.x, frame, i % p.n_mels, x);
+  }
+}
+
+using Kernel1024 = void (*)(MelParams, FilterRounds);
+Kernel1024 kernel_1024(const MelParams& params) { return params.bins <= 384 ? mel_1024<12> : mel_1024<16>; }
+
+}  // namespace
+
+cudaError_t plan_launch(const MelParams& params, const FilterRounds& rounds, int device, MelLaunch& launch) {
+  const void* kernel = reinterpret_cast<const void*>(mel_any);
+  int threads = threads_any;
+  launch.shared_bytes = static_cast<int>(2 * params.n_fft * sizeof(float2));
+  if (launch.points_1024) {
+    kernel = reinterpret_cast<const void*>(kernel_1024(params));
+    threads = 32 * warps_per_block;
+    launch.shared_bytes =
+        static_cast<int>(warps_per_block * exchange_float2 * sizeof(float2) + (1024 + rounds.weights) * sizeof(float));
+  }
+  int blocks_per_sm = 0, multiprocessors = 0;
+  cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, launch.shared_bytes);
+  if (status == cudaSuccess) {
+    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_per_sm, kernel, threads,
+                                                           static_cast<size_t>(launch.shared_bytes));
+  }
+  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  launch.blocks = std::max(1, blocks_per_sm) * multiprocessors;
+  return status;
+}
+
+cudaError_t launch_decode(const MelParams& params, const RateFilters& rates, float* decoded, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(std::max(1, 1024 / params.count)), static_cast<unsigned>(params.count));
+  decode_clips<<<grid, 256, 0, stream>>>(params, rates, decoded);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_gains(const MelParams& params, double target_rms, float* gains, cudaStream_t stream) {
+  measure_gains<<<params.count, reduce_threads, 0, stream>>>(params, target_rms, gains);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_mel(const MelParams& params, const MelLaunch& launch, const FilterRounds& rounds,
+                       const Passes& passes, cudaStream_t stream) {
+  const int pairs = (params.out_frames + 1) / 2 * params.count;
+  if (launch.points_1024) {
+    const int grid = std::min(launch.blocks, (pairs + warps_per_block - 1) / warps_per_block);
+    kernel_1024(params)<<<grid, 32 * warps_per_block, launch.shared_bytes, stream>>>(params, rounds);
+  } else {
+    mel_any<<<std::min(launch.blocks, pairs), threads_any, launch.shared_bytes, stream>>>(params, passes);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t launch_range(const MelParams& params, const float* values, MelRange range, float low, float high,
+                         cudaStream_t stream) {
+  apply_range<<<params.count, reduce_threads, 0, stream>>>(params, values, range, low, high);
+  return cudaGetLastError();
+}
+
+}  // namespace myxtts::gpu
