@@ -11,37 +11,30 @@
 namespace myxtts {
 
 // The promise: no further than this from exact arithmetic, in units of the logarithm. Beyond it, double is used.
-constexpr float mel_tolerance = 5e-4F;
+constexpr double mel_tolerance = 5e-4;
 
 // Four standard deviations of a bin's error, as a share of the spectrum's root mean square.
-constexpr float rounding_per_rms = 6e-7F;
+constexpr double rounding_per_rms = 6e-7;
 
-// Per filter: how its bins' errors add up (they are independent), and its sum of weights.
-struct RoundingBound {
-  std::vector<float> root_square_weights;
-  std::vector<float> sum_weights;
-  bool needed = false;  // without a logarithm errors stay small beside the clip's loudest value
-
-  RoundingBound() = default;
-  RoundingBound(const MelSpec& spec, const std::vector<MelFilter>& filters) : needed(spec.log != MelLog::none) {
-    for (const MelFilter& filter : filters) {
-      double sum = 0, squares = 0;
-      for (const double w : filter.weights) sum += w, squares += w * w;
-      sum_weights.push_back(static_cast<float>(sum));
-      root_square_weights.push_back(static_cast<float>(std::sqrt(squares)));
-    }
+// Per filter, the share of the spectrum's root mean square below which a magnitude (or the root of a power) is in
+// doubt. The errors of a filter's bins are independent: they add up as squares. Empty without a logarithm, where errors
+// stay small beside the clip's loudest value.
+inline std::vector<float> doubt_shares(const MelSpec& spec, const std::vector<MelFilter>& filters) {
+  std::vector<float> shares;
+  for (const MelFilter& filter : filters) {
+    double sum = 0, squares = 0;
+    for (const double w : filter.weights) sum += w, squares += w * w;
+    const double share = rounding_per_rms / mel_tolerance * std::sqrt(squares);
+    shares.push_back(static_cast<float>(spec.mel_power == 2 ? 2.0 * share / std::sqrt(sum + 1e-30) : share));
   }
-};
+  return spec.log == MelLog::none ? std::vector<float>() : shares;
+}
 
-// Whether rounding may have moved `value` (a filter's output before the logarithm, raised to the floor) by more than
-// the tolerance. `spectrum_rms` is that of |X| over all bins.
-MYXTTS_HOST_DEVICE inline bool rounding_too_large(float value, float floor, float spectrum_rms, bool power,
-                                                  float root_square_weights, float sum_weights) {
-  const float bin_error = rounding_per_rms * spectrum_rms;
-  float error = bin_error * root_square_weights;
-  if (power) error *= 2.0F * sqrtf(value / (sum_weights + 1e-30F)) + bin_error;
-  const float kept = value > floor ? value : floor;
-  return error > mel_tolerance * kept;
+// Whether rounding may have moved a filter's output `value` by more than the tolerance. `lowest` is what the logarithm
+// raises it to; `spectrum_rms` is that of |X| over all bins.
+MYXTTS_HOST_DEVICE inline bool in_doubt(float value, float lowest, float spectrum_rms, float doubt_share, bool power) {
+  const float limit = spectrum_rms * doubt_share;
+  return (value > lowest ? value : lowest) < (power ? limit * limit : limit);
 }
 
 }  // namespace myxtts

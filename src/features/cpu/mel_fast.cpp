@@ -3,6 +3,7 @@
 #include "features/filter_bank.h"
 #include "features/mel.h"
 #include "features/padding.h"
+#include "features/rounding.h"
 
 #include <cmath>
 #include <cstring>
@@ -87,7 +88,7 @@ MelTables::MelTables(const MelSpec& wanted) : spec(wanted) {
     first_bin.push_back(filter.first_bin);
     taps.push_back(static_cast<int>(filter.weights.size()));
   }
-  rounding = RoundingBound(spec, filters);
+  doubt_shares = myxtts::doubt_shares(spec, filters);
   in_float = make_numbers<float>(spec, filters);
   in_double = make_numbers<double>(spec, filters);
 }
@@ -138,7 +139,8 @@ struct MelCpu::State {
 double mel_cpu_limit_frames_per_s(const MelSpec& spec) {
   const MelTables tables(spec);
   const double n = spec.n_fft, taps = static_cast<double>(tables.in_float.weights.size());
-  const double transform = 2.0 * n * std::log2(n) - 4.0 * n;  // a split-radix transform of real input: about the least known
+  const double transform =
+      2.0 * n * std::log2(n) - 4.0 * n;  // a split-radix transform of real input: about the least known
   const double flops = n + transform + 4.0 * tables.bins + 2.0 * taps + 20.0 * spec.n_mels;
   return (has_avx2() ? avx2::peak_flops_per_s() : any_cpu::peak_flops_per_s()) / flops;
 }

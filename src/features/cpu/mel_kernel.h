@@ -2,12 +2,11 @@
 // transform is a plain vector operation. The same source is compiled for AVX2 and for any CPU; without contraction
 // both round alike, so the results are equal to the last bit.
 //
-// Frames are transformed in float. Each kernel also bounds what float's rounding may have done to the result; where
-// that exceeds `mel_tolerance` (a near-silent band beside a loud one), the eight frames are done again in double.
+// Frames are transformed in float; where rounding may have done too much to one (a near-silent band beside a loud one,
+// see rounding.h), the eight are done again in double.
 #pragma once
 
 #include "features/mel_spec.h"
-#include "features/rounding.h"
 
 #include <vector>
 
@@ -38,7 +37,7 @@ struct MelTables {
   MelSpec spec;
   int bins = 0;  // those that a filter uses
   std::vector<int> first_bin, taps;
-  RoundingBound rounding;
+  std::vector<float> doubt_shares;  // per filter, or empty; see rounding.h
   MelNumbers<float> in_float;
   MelNumbers<double> in_double;
 

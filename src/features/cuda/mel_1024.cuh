@@ -5,16 +5,47 @@
 // one exchange through shared memory, and again 32 points in registers; bin k = lane + 32 m is then in register m.
 // Because the hop is 8 x 32 samples, the second frame's point i is the first frame's point i + 8 of the same lane: 40
 // loads serve both. The two spectra come apart by symmetry, so only the bins that a filter uses are finished.
+//
+// Samples are counted in 16-bit steps throughout; the window's table takes them to [-1, 1], and halves them for the
+// taking apart. A Hann window's second half is 1 minus its first: half of it is enough.
 #pragma once
 
 #include "features/cuda/mel_device.cuh"
 
 namespace myxtts::gpu {
 
-constexpr int warps_per_block = 4;
+#ifndef MEL_WARPS
+#define MEL_WARPS 8
+#define MEL_BLOCKS 2
+#endif
+constexpr int warps_per_block = MEL_WARPS;
 constexpr int row_stride =
     34;  // of the exchange: 16-byte reads of a row and 8-byte writes of a column without conflicts
-constexpr int exchange_float2 = 32 * row_stride;
+constexpr float sample_steps = 32768.0F;
+
+// A clip of the batch, looked up once per block.
+struct ClipLine {
+  const void* samples;  // 16-bit, or floats where `frames` is negative
+  int length;
+  int frames;  // ~frames for floats
+
+  __device__ Source source(float gain) const {
+    const bool pcm = frames >= 0;
+    return {pcm ? static_cast<const int16_t*>(samples) : nullptr, pcm ? nullptr : static_cast<const float*>(samples),
+            gain, length};
+  }
+  __device__ int frame_count() const { return frames >= 0 ? frames : ~frames; }
+};
+
+// Shared memory of a block: tables, then an exchange for each warp.
+struct Shared1024 {
+  float4 turns[16][32];  // [c / 2][lane]: e^(-2 pi i lane c / 1024) of c and c + 1
+  float window[16][32];  // [i][lane]: of sample 32 i + lane
+  FilterLane lanes[max_rounds][32];
+  ClipLine clips[max_clips_1024];
+  float2 exchange[warps_per_block][32 * row_stride];
+  // float4 weights[] follow
+};
 
 __device__ inline void rotate_45(float& re, float& im) {  // times e^(-i pi/4)
   constexpr float half_root = 0.70710678118654752F;
@@ -23,41 +54,43 @@ __device__ inline void rotate_45(float& re, float& im) {  // times e^(-i pi/4)
   im = difference;
 }
 
+// cos(2 pi k / 32)
+constexpr float cosines_32[32] = {1.0F,
+                                  0.98078528040323044F,
+                                  0.92387953251128676F,
+                                  0.83146961230254524F,
+                                  0.70710678118654752F,
+                                  0.55557023301960222F,
+                                  0.38268343236508977F,
+                                  0.19509032201612827F,
+                                  0.0F,
+                                  -0.19509032201612827F,
+                                  -0.38268343236508977F,
+                                  -0.55557023301960222F,
+                                  -0.70710678118654752F,
+                                  -0.83146961230254524F,
+                                  -0.92387953251128676F,
+                                  -0.98078528040323044F,
+                                  -1.0F,
+                                  -0.98078528040323044F,
+                                  -0.92387953251128676F,
+                                  -0.83146961230254524F,
+                                  -0.70710678118654752F,
+                                  -0.55557023301960222F,
+                                  -0.38268343236508977F,
+                                  -0.19509032201612827F,
+                                  0.0F,
+                                  0.19509032201612827F,
+                                  0.38268343236508977F,
+                                  0.55557023301960222F,
+                                  0.70710678118654752F,
+                                  0.83146961230254524F,
+                                  0.92387953251128676F,
+                                  0.98078528040323044F};
+
 // Times e^(-2 pi i k / 32), k known at compile time.
 template <int k>
 __device__ inline void turn_32(float& re, float& im) {
-  constexpr float cosines[32] = {1.0F,
-                                 0.98078528040323044F,
-                                 0.92387953251128676F,
-                                 0.83146961230254524F,
-                                 0.70710678118654752F,
-                                 0.55557023301960222F,
-                                 0.38268343236508977F,
-                                 0.19509032201612827F,
-                                 0.0F,
-                                 -0.19509032201612827F,
-                                 -0.38268343236508977F,
-                                 -0.55557023301960222F,
-                                 -0.70710678118654752F,
-                                 -0.83146961230254524F,
-                                 -0.92387953251128676F,
-                                 -0.98078528040323044F,
-                                 -1.0F,
-                                 -0.98078528040323044F,
-                                 -0.92387953251128676F,
-                                 -0.83146961230254524F,
-                                 -0.70710678118654752F,
-                                 -0.55557023301960222F,
-                                 -0.38268343236508977F,
-                                 -0.19509032201612827F,
-                                 0.0F,
-                                 0.19509032201612827F,
-                                 0.38268343236508977F,
-                                 0.55557023301960222F,
-                                 0.70710678118654752F,
-                                 0.83146961230254524F,
-                                 0.92387953251128676F,
-                                 0.98078528040323044F};
   if constexpr (k == 0) {
     return;
   } else if constexpr (k == 4) {
@@ -67,7 +100,7 @@ __device__ inline void turn_32(float& re, float& im) {
     re = im;
     im = -old;
   } else {
-    constexpr float cosine = cosines[k % 32], sine = -cosines[(k + 24) % 32];
+    constexpr float cosine = cosines_32[k % 32], sine = -cosines_32[(k + 24) % 32];
     const float old = re;
     re = old * cosine - im * sine;
     im = im * cosine + old * sine;
@@ -99,96 +132,173 @@ __device__ inline void transform_8(float (&re)[8], float (&im)[8]) {
   }
 }
 
-template <int n2, int k1 = 0>
-__device__ inline void turn_column(float (&re)[8], float (&im)[8]) {
-  if constexpr (k1 < 8) {
-    turn_32<n2 * k1>(re[k1], im[k1]);
-    turn_column<n2, k1 + 1>(re, im);
+MYXTTS_HOST_DEVICE constexpr float cosine_32(int k) { return cosines_32[k % 32]; }
+MYXTTS_HOST_DEVICE constexpr float sine_32(int k) { return cosines_32[(k + 24) % 32]; }
+
+// A transform of 4 points, point n first turned by e^(-2 pi i k n / 32). The turns' cosines are taken out as factors
+// and travel through the sums, so that every step is a multiply-add: 22 of them where turns and sums take 28.
+template <int k>
+__device__ inline void turned_4(float (&re)[4], float (&im)[4]) {
+  if constexpr (k == 0 || k == 4) {  // k = 4 turns by a right angle, which has no tangent
+    if constexpr (k == 4) {
+      turn_32<4>(re[1], im[1]);
+      turn_32<8>(re[2], im[2]);
+      turn_32<4>(re[3], im[3]);
+      turn_32<8>(re[3], im[3]);
+    }
+    transform_4(re, im);
+  } else {
+    constexpr float cos1 = cosine_32(k), cos2 = cosine_32(2 * k), cos3 = cosine_32(3 * k);
+    constexpr float tan1 = sine_32(k) / cos1, tan2 = sine_32(2 * k) / cos2, tan3 = sine_32(3 * k) / cos3;
+    const float r1 = fmaf(tan1, im[1], re[1]), i1 = fmaf(-tan1, re[1], im[1]);
+    const float r2 = fmaf(tan2, im[2], re[2]), i2 = fmaf(-tan2, re[2], im[2]);
+    const float r3 = fmaf(tan3, im[3], re[3]), i3 = fmaf(-tan3, re[3], im[3]);
+    const float ar = fmaf(cos2, r2, re[0]), ai = fmaf(cos2, i2, im[0]);
+    const float br = fmaf(-cos2, r2, re[0]), bi = fmaf(-cos2, i2, im[0]);
+    constexpr float ratio = cos3 / cos1;
+    const float cr = fmaf(ratio, r3, r1), ci = fmaf(ratio, i3, i1);
+    const float dr = fmaf(-ratio, r3, r1), di = fmaf(-ratio, i3, i1);
+    re[0] = fmaf(cos1, cr, ar), im[0] = fmaf(cos1, ci, ai);
+    re[1] = fmaf(cos1, di, br), im[1] = fmaf(-cos1, dr, bi);
+    re[2] = fmaf(-cos1, cr, ar), im[2] = fmaf(-cos1, ci, ai);
+    re[3] = fmaf(-cos1, di, br), im[3] = fmaf(cos1, dr, bi);
   }
 }
 
-// Column n2 of 32 = 8 x 4: points n2, n2 + 4, ...
+// 32 = 8 x 4 points. Column n2 takes points n2, n2 + 4, ...; `sums` and `differences` are those of points i and i + 16.
 template <int n2>
-__device__ inline void column_32(const float (&re)[32], const float (&im)[32], float (&ar)[4][8], float (&ai)[4][8]) {
-#pragma unroll
-  for (int n1 = 0; n1 < 8; ++n1) ar[n2][n1] = re[4 * n1 + n2], ai[n2][n1] = im[4 * n1 + n2];
-  transform_8(ar[n2], ai[n2]);
-  turn_column<n2>(ar[n2], ai[n2]);
+__device__ inline void column_32(const float (&sr)[16], const float (&si)[16], const float (&dr)[16],
+                                 const float (&di)[16], float (&re)[8], float (&im)[8]) {
+  // A transform of 8 points whose first step, sums and differences of points 4 apart, is done.
+  const float ar = sr[n2] + sr[n2 + 8], ai = si[n2] + si[n2 + 8], br = sr[n2] - sr[n2 + 8], bi = si[n2] - si[n2 + 8];
+  const float cr = sr[n2 + 4] + sr[n2 + 12], ci = si[n2 + 4] + si[n2 + 12];
+  const float er = sr[n2 + 4] - sr[n2 + 12], ei = si[n2 + 4] - si[n2 + 12];
+  re[0] = ar + cr, im[0] = ai + ci;
+  re[4] = ar - cr, im[4] = ai - ci;
+  re[2] = br + ei, im[2] = bi - er;
+  re[6] = br - ei, im[6] = bi + er;
+  // Odd outputs: even part d0, d2 (times -i) and odd part d1, d3 turned by 1/8.
+  const float fr = dr[n2] + di[n2 + 8], fi = di[n2] - dr[n2 + 8], gr = dr[n2] - di[n2 + 8], gi = di[n2] + dr[n2 + 8];
+  float hr = dr[n2 + 4] + di[n2 + 12], hi = di[n2 + 4] - dr[n2 + 12];
+  float kr = dr[n2 + 4] - di[n2 + 12], ki = di[n2 + 4] + dr[n2 + 12];
+  rotate_45(hr, hi);
+  turn_32<8>(kr, ki);
+  rotate_45(kr, ki);
+  re[1] = fr + hr, im[1] = fi + hi;
+  re[5] = fr - hr, im[5] = fi - hi;
+  re[3] = gr + kr, im[3] = gi + ki;
+  re[7] = gr - kr, im[7] = gi - ki;
 }
 
-__device__ inline void transform_32(float (&re)[32], float (&im)[32]) {
-  float ar[4][8], ai[4][8];
-  column_32<0>(re, im, ar, ai);
-  column_32<1>(re, im, ar, ai);
-  column_32<2>(re, im, ar, ai);
-  column_32<3>(re, im, ar, ai);
-#pragma unroll
-  for (int k1 = 0; k1 < 8; ++k1) {
+template <int k1>
+__device__ inline void row_32(const float (&ar)[4][8], const float (&ai)[4][8], float (&re)[32], float (&im)[32]) {
+  if constexpr (k1 < 8) {
     float r[4] = {ar[0][k1], ar[1][k1], ar[2][k1], ar[3][k1]}, i[4] = {ai[0][k1], ai[1][k1], ai[2][k1], ai[3][k1]};
-    transform_4(r, i);
+    turned_4<k1>(r, i);
 #pragma unroll
     for (int k2 = 0; k2 < 4; ++k2) re[k1 + 8 * k2] = r[k2], im[k1 + 8 * k2] = i[k2];
+    row_32<k1 + 1>(ar, ai, re, im);
   }
 }
 
-// The pair's points, windowed; returns the energy of all samples that either frame sees.
-__device__ inline float load_pair(const MelParams& p, const Source& source, int start, const float* window, int lane,
-                                  float (&re)[32], float (&im)[32]) {
-  float x[40];
-  if (start >= 0 && start + 1280 <= source.length) {
-    if (source.pcm != nullptr) {
-      const int16_t* at = source.pcm + start + lane;
+__device__ inline void transform_32(const float (&sr)[16], const float (&si)[16], const float (&dr)[16],
+                                    const float (&di)[16], float (&re)[32], float (&im)[32]) {
+  float ar[4][8], ai[4][8];
+  column_32<0>(sr, si, dr, di, ar[0], ai[0]);
+  column_32<1>(sr, si, dr, di, ar[1], ai[1]);
+  column_32<2>(sr, si, dr, di, ar[2], ai[2]);
+  column_32<3>(sr, si, dr, di, ar[3], ai[3]);
+  row_32<0>(ar, ai, re, im);
+}
+
+// Eight samples 32 apart near a clip's end. Not inlined: few pairs need it, and its code is long.
+__device__ __noinline__ void padded_samples(const Source& source, int start, bool zeros, float (&out)[8]) {
+#pragma unroll 1
+  for (int k = 0; k < 8; ++k) out[k] = source.padded(start + 32 * k, zeros);
+}
+
+// The 40 samples of this lane that a pair sees. Plain ones come as they are, to be converted when they have arrived
+// (true is returned); others as floats in 16-bit steps.
+__device__ inline bool load_pair(const MelParams& p, const ClipLine& clip, float gain, int start, int lane,
+                                 int (&x)[40]) {
+  const bool inside = start >= 0 && start + 1280 <= clip.length;
+  if (inside && clip.frames >= 0 && gain == 0.0F) {
+    const int16_t* at = static_cast<const int16_t*>(clip.samples) + start + lane;
 #pragma unroll
-      for (int i = 0; i < 40; ++i) x[i] = static_cast<float>(at[32 * i]) * (1.0F / 32768.0F);
-    } else {
-      const float* at = source.decoded + start + lane;
+    for (int i = 0; i < 40; ++i) x[i] = __ldg(at + 32 * i);
+    return true;
+  }
+  const Source source = clip.source(gain);
+  if (inside) {
 #pragma unroll
-      for (int i = 0; i < 40; ++i) x[i] = at[32 * i];
-    }
-    if (source.gain != 0.0F) {
-#pragma unroll
-      for (int i = 0; i < 40; ++i) x[i] = fminf(fmaxf(x[i] * source.gain, -1.0F), 1.0F);
-    }
+    for (int i = 0; i < 40; ++i) x[i] = __float_as_int(sample_steps * source.at(start + lane + 32 * i));
   } else {
 #pragma unroll
-    for (int i = 0; i < 40; ++i) x[i] = source.padded(start + lane + 32 * i, p.pad_zeros);
-  }
-  float energy = 0.0F;
+    for (int block = 0; block < 5; ++block) {
+      float eight[8];
+      padded_samples(source, start + lane + 256 * block, p.pad_zeros, eight);
 #pragma unroll
-  for (int i = 0; i < 40; ++i) energy = fmaf(x[i], x[i], energy);
-#pragma unroll
-  for (int i = 0; i < 32; ++i) {
-    const float w = window[32 * i + lane];
-    re[i] = x[i] * w;
-    im[i] = x[i + 8] * w;
+      for (int k = 0; k < 8; ++k) x[8 * block + k] = __float_as_int(sample_steps * eight[k]);
+    }
   }
-  return energy;
+  return false;
 }
 
-// From points over time to this lane's bins lane + 32 m.
-__device__ inline void transform_1024(float (&re)[32], float (&im)[32], const float2 (&turns)[32], float2* exchange,
-                                      int lane) {
-  transform_32(re, im);
+// From points over time to this lane's bins lane + 32 m of the complex spectrum.
+__device__ inline void transform_1024(const float (&x)[40], const Shared1024& shared, float2* exchange, int lane,
+                                      float (&re)[32], float (&im)[32]) {
+  {
+    float sr[16], si[16], dr[16], di[16];
+    constexpr float whole = 0.5F / sample_steps;  // what a window's two halves add up to
 #pragma unroll
-  for (int c = 0; c < 32; ++c) {
-    const float turned_re = re[c] * turns[c].x - im[c] * turns[c].y;
-    const float turned_im = re[c] * turns[c].y + im[c] * turns[c].x;
-    exchange[c * row_stride + lane] = make_float2(turned_re, turned_im);
+    for (int i = 0; i < 16; ++i) {
+      const float w = shared.window[i][lane], v = whole - w;
+      const float a = x[i] * w, b = x[i + 8] * w;
+      sr[i] = fmaf(x[i + 16], v, a), dr[i] = fmaf(-x[i + 16], v, a);
+      si[i] = fmaf(x[i + 24], v, b), di[i] = fmaf(-x[i + 24], v, b);
+    }
+    transform_32(sr, si, dr, di, re, im);
+  }
+#pragma unroll
+  for (int c = 0; c < 32; c += 2) {
+    const float4 turn = shared.turns[c / 2][lane];
+    exchange[c * row_stride + lane] = make_float2(re[c] * turn.x - im[c] * turn.y, re[c] * turn.y + im[c] * turn.x);
+    exchange[(c + 1) * row_stride + lane] =
+        make_float2(re[c + 1] * turn.z - im[c + 1] * turn.w, re[c + 1] * turn.w + im[c + 1] * turn.z);
   }
   __syncwarp();
   const float4* row = reinterpret_cast<const float4*>(exchange + lane * row_stride);
+  {
+    float sr[16], si[16], dr[16], di[16];
 #pragma unroll
-  for (int j = 0; j < 16; ++j) {
-    const float4 two = row[j];
-    re[2 * j] = two.x, im[2 * j] = two.y, re[2 * j + 1] = two.z, im[2 * j + 1] = two.w;
+    for (int j = 0; j < 8; ++j) {
+      const float4 a = row[j], b = row[j + 8];  // points 2j, 2j + 1 and those 16 further
+      sr[2 * j] = a.x + b.x, si[2 * j] = a.y + b.y, dr[2 * j] = a.x - b.x, di[2 * j] = a.y - b.y;
+      sr[2 * j + 1] = a.z + b.z, si[2 * j + 1] = a.w + b.w, dr[2 * j + 1] = a.z - b.z, di[2 * j + 1] = a.w - b.w;
+    }
+    __syncwarp();
+    transform_32(sr, si, dr, di, re, im);
   }
-  __syncwarp();
-  transform_32(re, im);
 }
 
-// The two frames' magnitudes (or powers) of bins below 32 * rows, side by side in shared memory. The window carries the
-// factor 1/2 that takes the spectra apart.
-template <int rows>
+// The rounds of filters of most presets, known at compile time, and those of any other.
+struct UsualQuads {
+  static constexpr int rounds = 3;
+  __device__ static constexpr int count(const FilterRounds&, int round) { return round == 0 ? 1 : round == 1 ? 4 : 4; }
+  __device__ static constexpr bool power(const MelParams&) { return false; }
+  static bool fits(const MelParams& p, const FilterRounds& filters) {
+    return !p.power && filters.count == 3 && filters.quads[0] == 1 && filters.quads[1] == 4 && filters.quads[2] == 4;
+  }
+};
+template <int wanted_rounds>
+struct AnyQuads {
+  static constexpr int rounds = wanted_rounds;
+  __device__ static int count(const FilterRounds& filters, int round) { return filters.quads[round]; }
+  __device__ static bool power(const MelParams& p) { return p.power; }
+};
+
+// The two frames' magnitudes (or powers) of bins below 32 * rows, side by side in shared memory.
+template <int rows, typename Quads>
 __device__ inline void magnitudes(const MelParams& p, const float (&re)[32], const float (&im)[32], float2* out,
                                   int lane) {
   const int partner = (32 - lane) % 32;
@@ -199,83 +309,136 @@ __device__ inline void magnitudes(const MelParams& p, const float (&re)[32], con
     if (lane == 0) other_re = re[(32 - m) % 32], other_im = im[(32 - m) % 32];
     const float ar = re[m] + other_re, ai = im[m] - other_im, br = im[m] + other_im, bi = other_re - re[m];
     float first = ar * ar + ai * ai, second = br * br + bi * bi;
-    if (!p.power) first = fast_root(first + p.epsilon), second = fast_root(second + p.epsilon);
+    if (!Quads::power(p)) first = fast_root(first + p.epsilon), second = fast_root(second + p.epsilon);
     out[32 * m + lane] = make_float2(first, second);
   }
 }
 
-// Filters and logarithm of both frames. True when either needs the exact version.
-__device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filters, const float* weights,
-                                   const float2* magnitude, float spectrum_rms, int clip, int frame, int frames,
-                                   int lane) {
+// Filters and logarithm of both frames. True when either is in doubt.
+template <typename Quads>
+__device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filters, const Shared1024& shared,
+                                   const float4* weights, const float2* magnitude, float spectrum_rms, int64_t row,
+                                   bool second_row, bool second_frame, int lane) {
   bool rough = false;
-  for (int round = 0; round < filters.count; ++round) {
-    const FilterRound& r = filters.rounds[round];
-    const float2* at = magnitude + filters.first_bin[32 * round + lane];
-    const float* weight = weights + r.weights_at + lane;
+#pragma unroll
+  for (int round = 0; round < Quads::rounds; ++round) {
+    const FilterLane own = shared.lanes[round][lane];
+    const float2* at = magnitude + own.first_bin;
     float first = 0.0F, second = 0.0F;
-#pragma unroll 4
-    for (int tap = 0; tap < r.taps; ++tap) {
-      const float2 both = at[tap];
-      const float w = weight[32 * tap];
-      first = fmaf(w, both.x, first), second = fmaf(w, both.y, second);
+    const int quads = Quads::count(filters, round);
+#pragma unroll
+    for (int quad = 0; quad < quads; ++quad, at += 4, weights += 32) {
+      const float4 w = weights[lane];
+      const float2 a = at[0], b = at[1], c = at[2], d = at[3];
+      first = fmaf(w.x, a.x, first), second = fmaf(w.x, a.y, second);
+      first = fmaf(w.y, b.x, first), second = fmaf(w.y, b.y, second);
+      first = fmaf(w.z, c.x, first), second = fmaf(w.z, c.y, second);
+      first = fmaf(w.w, d.x, first), second = fmaf(w.w, d.y, second);
     }
-    for (int step = 1; step < r.lanes_each; step *= 2) {
+    for (int step = 1; step < filters.lanes_each[round]; step *= 2) {
       first += __shfl_xor_sync(0xFFFFFFFF, first, step);
       second += __shfl_xor_sync(0xFFFFFFFF, second, step);
     }
-    const int mel = filters.mel[32 * round + lane];
-    if (mel < 0) continue;
-    if (p.check_rounding) rough |= too_rough(p, first, spectrum_rms, mel) || too_rough(p, second, spectrum_rms, mel);
-    if (lane % r.lanes_each != 0) continue;
-    store(p, clip, frame, mel, finish(p, first));
-    if (frame + 1 < p.out_frames) store(p, clip, frame + 1, mel, frame + 1 < frames ? finish(p, second) : p.padding);
+    rough |= in_doubt(fminf(first, second), p.floor + p.offset, spectrum_rms, own.doubt_share, Quads::power(p));
+    first = finish(p, first);
+    second = second_frame ? finish(p, second) : p.padding;
+    if (own.mel < 0) continue;  // lanes that share a filter write the same value
+    if (p.bfloat16) {
+      __nv_bfloat16* out = static_cast<__nv_bfloat16*>(p.out) + row + own.mel;
+      out[0] = __float2bfloat16(first);
+      if (second_row) out[p.n_mels] = __float2bfloat16(second);
+    } else {
+      float* out = static_cast<float*>(p.out) + row + own.mel;
+      out[0] = first;
+      if (second_row) out[p.n_mels] = second;
+    }
   }
   return __any_sync(0xFFFFFFFF, rough);
 }
 
-template <int rows>
-__global__ void __launch_bounds__(32 * warps_per_block, 3)
+template <int rows, typename Quads>
+__global__ void __launch_bounds__(32 * warps_per_block, MEL_BLOCKS)
     mel_1024(const __grid_constant__ MelParams p, const __grid_constant__ FilterRounds filters) {
-  extern __shared__ float4 shared[];
-  float2* exchange = reinterpret_cast<float2*>(shared) + (threadIdx.x / 32) * exchange_float2;
-  float* window = reinterpret_cast<float*>(reinterpret_cast<float2*>(shared) + warps_per_block * exchange_float2);
-  float* weights = window + 1024;
-  for (int i = threadIdx.x; i < 1024; i += blockDim.x) window[i] = 0.5F * p.window[i];
+  extern __shared__ float4 shared_memory[];
+  Shared1024& shared = *reinterpret_cast<Shared1024*>(shared_memory);
+  float4* weights = reinterpret_cast<float4*>(&shared + 1);
+  for (int i = threadIdx.x; i < 512; i += blockDim.x) {
+    const float2 a = p.turns[(i % 32) * (i / 32 * 2) % 1024], b = p.turns[(i % 32) * (i / 32 * 2 + 1) % 1024];
+    shared.turns[i / 32][i % 32] = make_float4(a.x, a.y, b.x, b.y);
+    shared.window[i / 32][i % 32] = p.window[i] * (0.5F / sample_steps);
+  }
+  for (int i = threadIdx.x; i < 32 * Quads::rounds; i += blockDim.x) shared.lanes[i / 32][i % 32] = filters.lanes[i];
   for (int i = threadIdx.x; i < filters.weights; i += blockDim.x) weights[i] = filters.table[i];
-  const int lane = threadIdx.x % 32;
-  float2 turns[32];
-#pragma unroll
-  for (int c = 0; c < 32; ++c) turns[c] = p.turns[(lane * c) % 1024];
+  for (int i = threadIdx.x; i < p.count; i += blockDim.x) {
+    const Source source = source_of(p, i);
+    const int frames = frames_of(p, source.length);
+    shared.clips[i] = source.pcm != nullptr ? ClipLine{source.pcm, source.length, frames}
+                                            : ClipLine{source.decoded, source.length, ~frames};
+  }
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  float2* exchange = shared.exchange[warp];
   __syncthreads();
 
-  const int pairs = (p.out_frames + 1) / 2, total = pairs * p.count;
-  for (int item = blockIdx.x * warps_per_block + threadIdx.x / 32; item < total; item += gridDim.x * warps_per_block) {
-    const int clip = item / pairs, frame = 2 * (item % pairs);
-    const Source source = source_of(p, clip);
-    const int frames = frames_of(p, source.length);
-    if (frame >= frames) {
-      for (int f = frame; f < min(frame + 2, p.out_frames); ++f) {
-        for (int mel = lane; mel < p.n_mels; mel += 32) store(p, clip, f, mel, p.padding);
-      }
-      continue;
-    }
-    float re[32], im[32];
-    float energy = load_pair(p, source, frame * 256 + p.first_sample, window, lane, re, im);
+  // Item after item: `pairs` to a clip, `stride` items on each time. The next item's samples are asked for as soon as
+  // this one's registers are free, and arrive while its filters run.
+  const int pairs = (p.out_frames + 1) / 2, stride = gridDim.x * warps_per_block;
+  const int clips_on = stride / pairs, pairs_on = stride % pairs;
+  const int item = blockIdx.x * warps_per_block + warp;
+  int clip = item / pairs, pair = item % pairs;
+  if (clip >= p.count) return;
+  ClipLine line = shared.clips[clip];
+  float gain = p.gains == nullptr ? 0.0F : p.gains[clip];
+  int raw[40] = {};
+  bool plain = true;
+  if (2 * pair < line.frame_count()) plain = load_pair(p, line, gain, 512 * pair + p.first_sample, lane, raw);
+  while (true) {
+    const int own_clip = clip, frame = 2 * pair, frames = line.frame_count();
+    const ClipLine own_line = line;
+    const float own_gain = gain;
+    clip += clips_on, pair += pairs_on;
+    if (pair >= pairs) pair -= pairs, ++clip;
+    const bool last = clip >= p.count;
+    const int64_t row = (static_cast<int64_t>(own_clip) * p.out_frames + frame) * p.n_mels;
+    const bool second_row = frame + 1 < p.out_frames;
+
+    float x[40], re[32], im[32];
+    float energy = 0.0F;
+    if (plain) {
 #pragma unroll
-    for (int step = 1; step < 32; step *= 2) energy += __shfl_xor_sync(0xFFFFFFFF, energy, step);
-    transform_1024(re, im, turns, exchange, lane);
-    magnitudes<rows>(p, re, im, exchange, lane);
+      for (int i = 0; i < 40; ++i) x[i] = static_cast<float>(raw[i]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 40; ++i) x[i] = __int_as_float(raw[i]);
+    }
+    // Every second point stands for its neighbour too, and the loudest lane for all: a bound is enough.
+#pragma unroll
+    for (int i = 0; i < 40; i += 2) energy = fmaf(x[i], x[i], energy);
+    transform_1024(x, shared, exchange, lane, re, im);
+    magnitudes<rows, Quads>(p, re, im, exchange, lane);
+    if (!last) {
+      line = shared.clips[clip];
+      if (p.gains != nullptr) gain = p.gains[clip];
+      if (2 * pair < line.frame_count()) plain = load_pair(p, line, gain, 512 * pair + p.first_sample, lane, raw);
+    }
+    energy = 32.0F * __uint_as_float(__reduce_max_sync(0xFFFFFFFF, __float_as_uint(energy)));
     __syncwarp();
-    // By Parseval; a Hann window keeps 3/8 of the energy of a steady sound, more of a burst in its middle.
-    const float spectrum_rms = fast_root(0.5F * energy);
-    const bool rough = filter_pair(p, filters, weights, exchange, spectrum_rms, clip, frame, frames, lane);
-    __syncwarp();
-    if (rough) {
-      for (int f = frame; f < min(frame + 2, min(frames, p.out_frames)); ++f) {
-        exact_frame<WarpGroup>(p, source, clip, f, reinterpret_cast<double*>(exchange));
+    if (frame < frames) {
+      // By Parseval; a Hann window keeps 3/8 of the energy of a steady sound, more of a burst in its middle.
+      const float spectrum_rms = fast_root(energy) * (1.0F / sample_steps);
+      const bool rough = filter_pair<Quads>(p, filters, shared, weights, exchange, spectrum_rms, row, second_row,
+                                            frame + 1 < frames, lane);
+      if (rough) {
+        for (int f = frame; f < min(frame + 2, min(frames, p.out_frames)); ++f) {
+          exact_frame<WarpGroup>(p, own_line.source(own_gain), own_clip, f, reinterpret_cast<double*>(exchange));
+        }
+      }
+    } else {
+      for (int f = frame; f < min(frame + 2, p.out_frames); ++f) {
+        for (int mel = lane; mel < p.n_mels; mel += 32) store(p, own_clip, f, mel, p.padding);
       }
     }
+    __syncwarp();
+    if (last) return;
   }
 }
 

@@ -116,7 +116,9 @@ __global__ void __launch_bounds__(threads_any)
         const float w = p.weights[p.weights_at[mel] + i];
         first = fmaf(w, both.x, first), second = fmaf(w, both.y, second);
       }
-      if (p.check_rounding) rough |= too_rough(p, first, spectrum_rms, mel) || too_rough(p, second, spectrum_rms, mel);
+      if (p.doubt_shares != nullptr) {
+        rough |= in_doubt(fminf(first, second), p.floor + p.offset, spectrum_rms, p.doubt_shares[mel], p.power);
+      }
       store(p, clip, frame, mel, finish(p, first));
       if (frame + 1 < p.out_frames) store(p, clip, frame + 1, mel, frame + 1 < frames ? finish(p, second) : p.padding);
     }

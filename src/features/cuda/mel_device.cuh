@@ -69,19 +69,14 @@ __device__ inline void store(const MelParams& p, int clip, int frame, int mel, f
 
 __device__ inline float fast_root(float x) {
   float root;
-  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
   return root;
 }
 
 // A filter's sum to the value that is stored.
 __device__ inline float finish(const MelParams& p, float sum) {
-  const float value = p.log ? __log2f(fmaxf(sum, p.floor) + p.offset) * p.log_scale : sum;
-  return value * p.scale + p.shift;
-}
-
-__device__ inline bool too_rough(const MelParams& p, float sum, float spectrum_rms, int mel) {
-  return rounding_too_large(sum, p.floor + p.offset, spectrum_rms, p.power, p.root_square_weights[mel],
-                            p.sum_weights[mel]);
+  if (p.log) asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(sum) : "f"(fmaxf(sum, p.floor) + p.offset));
+  return sum * p.scale + p.shift;
 }
 
 // Threads that work on one frame together: a warp or a block.

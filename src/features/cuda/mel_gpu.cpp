@@ -2,14 +2,13 @@
 
 #include "audio/resample.h"
 #include "device/cuda/check.h"
-#include "features/cuda/mel_kernels.h"
+#include "features/cuda/filter_rounds.h"
 #include "features/filter_bank.h"
 #include "features/rounding.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 namespace myxtts {
 namespace {
@@ -76,8 +75,9 @@ struct MelGpu::State {
     p.exact_log_scale = to_log10, p.exact_scale = 1.0 / spec.std, p.exact_shift = -spec.mean / spec.std;
     p.epsilon = static_cast<float>(p.exact_epsilon), p.floor = static_cast<float>(p.exact_floor);
     p.offset = static_cast<float>(p.exact_offset);
-    p.log_scale = static_cast<float>(to_log10 * std::numbers::ln2);  // the hardware's logarithm is of base 2
-    p.scale = static_cast<float>(p.exact_scale), p.shift = static_cast<float>(p.exact_shift);
+    // The hardware's logarithm is of base 2.
+    p.scale = static_cast<float>(p.exact_scale * (p.log ? to_log10 * std::numbers::ln2 : 1.0));
+    p.shift = static_cast<float>(p.exact_shift);
   }
 
   void set_tables() {
@@ -105,49 +105,24 @@ struct MelGpu::State {
     }
     p.first_bin = upload(first_bin), p.taps = upload(taps), p.weights_at = upload(weights_at);
     p.exact_weights = upload(weights), p.weights = upload(std::vector<float>(weights.begin(), weights.end()));
-    const RoundingBound rounding(spec, filters);
-    p.check_rounding = rounding.needed;
-    p.root_square_weights = upload(rounding.root_square_weights), p.sum_weights = upload(rounding.sum_weights);
-    launch.points_1024 = spec.n_fft == 1024 && spec.hop_length == 256 && p.bins <= 512;
+    const std::vector<float> shares = doubt_shares(spec, filters);
+    p.doubt_shares = shares.empty() ? nullptr : upload(shares);
+    launch.points_1024 =
+        spec.n_fft == 1024 && spec.hop_length == 256 && p.bins <= 512 && spec.n_mels <= 32 * gpu::max_rounds;
     if (launch.points_1024) {
-      set_rounds(filters);
+      set_rounds(filters, shares);
     } else {
       for (const int radix : radices_of(spec.n_fft)) passes.radix[passes.count++] = radix;
     }
   }
 
-  // Filters from narrow to wide, 32 to a round; the last, widest round shares each of its filters among several lanes.
-  void set_rounds(const std::vector<MelFilter>& filters) {
-    std::vector<int> order(filters.size());
-    std::iota(order.begin(), order.end(), 0);
-    const auto width = [&](int m) { return static_cast<int>(filters[static_cast<size_t>(m)].weights.size()); };
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return width(a) < width(b); });
-    std::vector<int> mels, first_bins;
-    std::vector<float> table;
-    for (size_t begin = 0; begin < order.size(); begin += 32) {
-      const std::vector<int> round(order.begin() + static_cast<std::ptrdiff_t>(begin),
-                                   order.begin() + static_cast<std::ptrdiff_t>(std::min(begin + 32, order.size())));
-      int lanes_each = 1;
-      while (static_cast<int>(round.size()) * lanes_each * 2 <= 32) lanes_each *= 2;
-      int taps = 0;
-      for (const int m : round) taps = std::max(taps, (width(m) + lanes_each - 1) / lanes_each);
-      const auto at = static_cast<int>(table.size());
-      table.resize(table.size() + static_cast<size_t>(32 * taps));
-      for (int lane = 0; lane < 32; ++lane) {
-        const auto place = static_cast<size_t>(lane / lanes_each);
-        const int mel = place < round.size() ? round[place] : -1;
-        const int begins = lane % lanes_each * taps;
-        mels.push_back(mel);
-        first_bins.push_back(mel < 0 ? 0 : std::min(filters[static_cast<size_t>(mel)].first_bin + begins, 1024 - taps));
-        for (int tap = 0; mel >= 0 && tap < taps && begins + tap < width(mel); ++tap) {
-          table[static_cast<size_t>(at + 32 * tap + lane)] =
-              static_cast<float>(filters[static_cast<size_t>(mel)].weights[static_cast<size_t>(begins + tap)]);
-        }
-      }
-      rounds.rounds[rounds.count++] = {taps, lanes_each, at};
-    }
-    rounds.weights = static_cast<int>(table.size());
-    rounds.mel = upload(mels), rounds.first_bin = upload(first_bins), rounds.table = upload(table);
+  void set_rounds(const std::vector<MelFilter>& filters, const std::vector<float>& shares) {
+    const gpu::DealtFilters dealt = gpu::deal_filters(filters, shares);
+    rounds.count = static_cast<int>(dealt.quads.size());
+    std::copy(dealt.quads.begin(), dealt.quads.end(), rounds.quads);
+    std::copy(dealt.lanes_each.begin(), dealt.lanes_each.end(), rounds.lanes_each);
+    rounds.weights = static_cast<int>(dealt.table.size());
+    rounds.lanes = upload(dealt.lanes), rounds.table = upload(dealt.table);
   }
 
   void set_rates() {
@@ -178,6 +153,9 @@ MelGpu::MelGpu(MelGpu&&) noexcept = default;
 void MelGpu::run(const void* bytes, const GpuClip* clips, int count, bool plain, void* out, int64_t out_frames,
                  MelType type, float padding, StreamHandle stream) {
   State& state = *state_;
+  if (state.launch.points_1024 && count > gpu::max_clips_1024) {
+    fail("mel", "a batch of {} clips; at most {} are taken at a time", count, gpu::max_clips_1024);
+  }
   if (count > state.limits.clips || out_frames > state.limits.frames) {
     fail("mel", "a batch of {} x {} frames where {} x {} was declared", count, out_frames, state.limits.clips,
          state.limits.frames);

@@ -97,7 +97,10 @@ __global__ void __launch_bounds__(reduce_threads)
 }
 
 using Kernel1024 = void (*)(MelParams, FilterRounds);
-Kernel1024 kernel_1024(const MelParams& params) { return params.bins <= 384 ? mel_1024<12> : mel_1024<16>; }
+Kernel1024 kernel_1024(const MelParams& params, const FilterRounds& rounds) {
+  if (params.bins <= 384 && UsualQuads::fits(params, rounds)) return mel_1024<12, UsualQuads>;
+  return rounds.count <= 3 ? mel_1024<16, AnyQuads<3>> : mel_1024<16, AnyQuads<4>>;
+}
 
 }  // namespace
 
@@ -106,10 +109,9 @@ cudaError_t plan_launch(const MelParams& params, const FilterRounds& rounds, int
   int threads = threads_any;
   launch.shared_bytes = static_cast<int>(2 * params.n_fft * sizeof(float2));
   if (launch.points_1024) {
-    kernel = reinterpret_cast<const void*>(kernel_1024(params));
+    kernel = reinterpret_cast<const void*>(kernel_1024(params, rounds));
     threads = 32 * warps_per_block;
-    launch.shared_bytes =
-        static_cast<int>(warps_per_block * exchange_float2 * sizeof(float2) + (1024 + rounds.weights) * sizeof(float));
+    launch.shared_bytes = static_cast<int>(sizeof(Shared1024) + rounds.weights * sizeof(float4));
   }
   int blocks_per_sm = 0, multiprocessors = 0;
   cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, launch.shared_bytes);
@@ -138,7 +140,7 @@ cudaError_t launch_mel(const MelParams& params, const MelLaunch& launch, const F
   const int pairs = (params.out_frames + 1) / 2 * params.count;
   if (launch.points_1024) {
     const int grid = std::min(launch.blocks, (pairs + warps_per_block - 1) / warps_per_block);
-    kernel_1024(params)<<<grid, 32 * warps_per_block, launch.shared_bytes, stream>>>(params, rounds);
+    kernel_1024(params, rounds)<<<grid, 32 * warps_per_block, launch.shared_bytes, stream>>>(params, rounds);
   } else {
     mel_any<<<std::min(launch.blocks, pairs), threads_any, launch.shared_bytes, stream>>>(params, passes);
   }

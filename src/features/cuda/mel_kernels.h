@@ -23,8 +23,8 @@ struct MelParams {
 
   // The convention.
   int sample_rate, n_fft, hop, first_sample, n_mels, bins;
-  bool pad_zeros, drop_last_frame, centred, hifigan, power, log, check_rounding;
-  float epsilon, floor, offset, log_scale, scale, shift;
+  bool pad_zeros, drop_last_frame, centred, hifigan, power, log;
+  float epsilon, floor, offset, scale, shift;
   double exact_epsilon, exact_floor, exact_offset, exact_log_scale, exact_scale, exact_shift;
 
   // Tables.
@@ -37,24 +37,26 @@ struct MelParams {
   const int* weights_at;
   const float* weights;
   const double* exact_weights;
-  const float* root_square_weights;
-  const float* sum_weights;
+  const float* doubt_shares;  // per filter, or null; see rounding.h
 };
 
-// The filters dealt out to lanes: rounds of equal work. A round of few wide filters gives each to several lanes.
-struct FilterRound {
-  int taps;        // every lane takes as many, with weight 0 where its filter has fewer
-  int lanes_each;  // lanes that share a filter: a power of two
-  int weights_at;  // [taps][32]
+// The filters dealt out to the lanes of a warp, in rounds of equal work. A round of few, wide filters gives each of
+// them to several lanes.
+constexpr int min_rounds = 3, max_rounds = 4;
+constexpr int max_clips_1024 = 512;  // that one launch of the kernel for 1024 points takes
+struct FilterLane {
+  int first_bin;
+  int mel;            // -1: none
+  float doubt_share;  // 0: never in doubt
+  int unused;
 };
-constexpr int max_rounds = 20;
 struct FilterRounds {
   int count;
-  int weights;  // in all
-  FilterRound rounds[max_rounds];
-  const int* mel;        // [count][32], -1: none
-  const int* first_bin;  // [count][32]
-  const float* table;
+  int quads[max_rounds];       // taps / 4 of every lane, with weight 0 where its filter has fewer
+  int lanes_each[max_rounds];  // lanes that share a filter: a power of two
+  int weights;                 // float4 in all
+  const FilterLane* lanes;     // [count][32]
+  const float4* table;         // [round][quad][32]
 };
 
 constexpr int max_passes = 8;
