@@ -15,6 +15,12 @@ constexpr double no_limit = std::numeric_limits<double>::infinity();
 // Makes `&config.<member>` a field address.
 #define AT(member) [](Config& c, Key) -> FieldAddress { return &c.member; }
 
+bool is_device(const std::string& text) {
+  if (text == "auto" || text == "cpu" || text == "cuda") return true;
+  return text.starts_with("cuda:") && text.size() > 5 && text.size() < 9 &&
+         text.find_first_not_of("0123456789", 5) == std::string::npos;
+}
+
 FieldAddress mel_override(Config& config, Key) { return MelOverride{&config.data.mel_overrides}; }
 
 Field mel_number(std::string key, std::string meaning) {
@@ -32,12 +38,14 @@ std::vector<Field> make_fields() {
        .key = "metadata_format",
        .address = AT(data.metadata_format),
        .meaning = "columns of metadata.csv",
+       .flag = "--metadata-format",
        .choices = {"id|text|normalised", "id|speaker|text"}},
       {"data", "language", AT(data.language), "language of the texts, such as en or fa", "--language"},
       {.section = "data",
        .key = "overlong",
        .address = AT(data.overlong),
        .meaning = "what to do with clips that fit no shape; they are listed in any case",
+       .flag = "--overlong",
        .choices = {"error", "truncate", "drop"}},
       {"data", "batch_size", AT(data.batch_size), "clips in a batch", "--batch-size", {}, 1, 65536},
       {"data",
@@ -140,7 +148,7 @@ std::vector<Field> make_fields() {
        0,
        3600},
       {"data", "strict_devices", AT(data.strict_devices), "a GPU that is not there ends the run instead of a warning"},
-      {"data", "mel_preset", AT(data.mel_preset), "log-mel convention; `mel --list` names them"},
+      {"data", "mel_preset", AT(data.mel_preset), "log-mel convention; `mel --list` names them", "--mel-preset"},
       mel_number("sample_rate", "samples a second that clips are brought to"),
       mel_number("n_fft", "points of the Fourier transform"),
       mel_number("hop_length", "samples between frames"),
@@ -148,7 +156,7 @@ std::vector<Field> make_fields() {
       mel_number("n_mels", "mel bands"),
       mel_number("f_min", "lowest band edge in Hz"),
       mel_number("f_max", "highest band edge in Hz; 0 is half the sample rate"),
-      mel_number("mel_scale", "slaney or htk"),
+      mel_number("mel_scale", "slaney, htk or tensorflow"),
       mel_number("mel_norm", "slaney (equal area) or none (peak 1)"),
       mel_number("mel_power", "1 for magnitude, 2 for power"),
       mel_number("magnitude_epsilon", "added under the magnitude's square root"),
@@ -158,6 +166,9 @@ std::vector<Field> make_fields() {
       mel_number("log_offset", "added before the logarithm"),
       mel_number("mel_mean", "subtracted after the logarithm"),
       mel_number("mel_std", "divided by after the logarithm"),
+      mel_number("mel_range", "what happens last, over a clip: none, whisper or min_max"),
+      mel_number("mel_range_low", "lowest value of min_max"),
+      mel_number("mel_range_high", "highest value of min_max"),
       {"data",
        "normalize_target_rms",
        AT(data.normalize_target_rms),
@@ -177,7 +188,12 @@ std::vector<Field> make_fields() {
       {"training", "checkpoint_dir", AT(training.checkpoint_dir), "folder of checkpoints", "--checkpoint-dir"},
       {"training", "tensorboard_log_dir", AT(training.tensorboard_log_dir), "folder of TensorBoard events",
        "--tensorboard-log-dir"},
-      {"training", "device", AT(training.device), "auto, cpu or cuda:N", "--device"},
+      {.section = "training",
+       .key = "device",
+       .address = AT(training.device),
+       .meaning = "auto, cpu or cuda:N",
+       .flag = "--device",
+       .valid = is_device},
       {"training", "seed", AT(training.seed), "seed of everything random", "--seed", {}, 0, no_limit},
       {"training", "epochs", AT(training.epochs), "passes over the corpus", "--epochs", {}, 1, no_limit},
       {"training",
@@ -273,6 +289,7 @@ bool store(const Field& field, Config& config, const std::string& text) {
                                  return *value = number, true;
                                },
                                [&](std::string* value) {
+                                 if (field.valid != nullptr && !field.valid(text)) return false;
                                  const bool known =
                                      field.choices.empty() ||
                                      std::find(field.choices.begin(), field.choices.end(), text) != field.choices.end();
@@ -356,6 +373,7 @@ std::string allowed_text(const Field& field) {
                                [&](const int64_t*) { return limits("a whole number"); },
                                [&](const double*) { return limits("a number"); },
                                [&](const std::string*) {
+                                 if (field.valid != nullptr) return field.meaning;
                                  return field.choices.empty()
                                             ? std::string("a text")
                                             : fmt::format("one of {}", fmt::join(field.choices, ", "));

@@ -31,6 +31,8 @@ struct Field {
   std::string automatic = {};  // the word for "not a number": "auto" or "none"; the number stored is `least` - 1
   std::vector<std::string> choices = {};  // for texts; empty: any
 
+  bool (*valid)(const std::string&) = nullptr;  // for texts of a form of their own; `meaning` names it
+
   std::string name() const { return section + "." + key; }
 };
 

@@ -28,19 +28,29 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   const Corpus corpus = scan_corpus(data.train_data, config.values, {});
   const BatchPlan plan(plan_shapes(corpus, data).shapes, static_cast<uint64_t>(config.values.training.seed));
   const auto threads = static_cast<size_t>(data.num_workers.pick(static_cast<int64_t>(available_cores())));
+  if (plan.batches_per_epoch() == 0) {
+    reject_input("batches", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size", data.train_data,
+                 corpus.clips.size(), plan.shapes().front().batch_size);
+  }
+  if (options.start >= plan.batches_per_epoch()) {
+    reject_input("batches", "--start-batch is {}; an epoch has batches 0 to {}", options.start,
+                 plan.batches_per_epoch() - 1);
+  }
+  plan.batch(options.epoch, options.start, options.rank,
+             options.world_size);  // throws what cannot be before anything is shown
   console.info("{} batches an epoch in {} shapes; {} clips wait for the next epoch", plan.batches_per_epoch(),
                plan.shapes().size(), plan.clips_left_out());
   console.info("  {:>5}  {:<12} {:<18} {:<16}  {}", "batch", "text", "mel", "hash", "clips");
   nlohmann::ordered_json json;
   json["batches"] = nlohmann::ordered_json::array();
-  const uint64_t end = std::min(options.start + options.batches, plan.batches_per_epoch());
+  const uint64_t end = options.start + std::min(options.batches, plan.batches_per_epoch() - options.start);
   for (uint64_t index = options.start; index < end; ++index) {
     const PlannedBatch planned = plan.batch(options.epoch, index, options.rank, options.world_size);
     const Batch batch = make_batch(corpus, plan.shapes()[planned.shape], planned, threads);
     std::vector<std::string> ids;
     for (const uint32_t clip : planned.clips) ids.push_back(corpus.clips[clip].id);
     const std::string hash = hash_hex(batch.hash());
-    console.info("  {:>5}  [{}, {}]{:<4} [{}, {}, {}]{:<4} {}  {}, {}, ...", index, batch.rows, batch.text_length, "",
+    console.info("  {:>5}  [{}, {}]{:<4} [{}, {}, {}]{:<4} {}  {} ... {}", index, batch.rows, batch.text_length, "",
                  batch.rows, batch.mel_frames, batch.n_mels, "", hash, ids.front(), ids.back());
     json["batches"].push_back(
         {{"index", index},
@@ -58,7 +68,10 @@ int show_batches(const Options& options, const std::string& json_file, const Con
 void add_batches_command(CLI::App& app, Program& program) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("batches", "show what the loader feeds");
-  command->add_option("--num-batches", options->batches, "how many")->capture_default_str()->type_name("N");
+  command->add_option("--num-batches", options->batches, "how many")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1000000}))
+      ->capture_default_str()
+      ->type_name("N");
   command->add_option("--epoch", options->epoch, "counted from 0")->capture_default_str()->type_name("N");
   command->add_option("--start-batch", options->start, "first batch of the epoch to show")
       ->capture_default_str()
@@ -68,7 +81,9 @@ void add_batches_command(CLI::App& app, Program& program) {
       ->capture_default_str()
       ->type_name("N");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags);
+  add_config_flags(*command, options->flags,
+                   {"train_data", "batch_size", "max_text_length", "max_mel_frames", "shape_buckets", "num_workers",
+                    "metadata_format", "overlong", "mel_preset", "seed", "device"});
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) { return show_batches(*options, program.json_file, console); };
   });

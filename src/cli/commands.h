@@ -31,7 +31,7 @@ void add_completion_command(CLI::App& app, Program& program);
 // --json FILE, for commands that report figures.
 void add_json_option(CLI::App& command, Program& program);
 
-// --config, --preset and a flag for every setting that has one.
+// --config, --preset and a flag for each setting.
 struct ConfigFlags {
   std::string file;
   std::string preset;
@@ -39,6 +39,7 @@ struct ConfigFlags {
 
   ResolvedConfig load() const { return load_config(file, preset, values); }
 };
-void add_config_flags(CLI::App& command, ConfigFlags& flags);
+// Only the settings named in `keys`, those that the command uses; all of them when it is empty.
+void add_config_flags(CLI::App& command, ConfigFlags& flags, const std::vector<std::string>& keys = {});
 
 }  // namespace myxtts

@@ -1,6 +1,7 @@
 #include "base/config_fields.h"
 #include "base/files.h"
 #include "cli/commands.h"
+#include "features/mel_spec.h"
 
 #include <memory>
 
@@ -11,6 +12,7 @@ namespace myxtts {
 namespace {
 
 int print_config(const ResolvedConfig& config, const std::string& json_file) {
+  resolve_mel_spec(config.values);  // throws what the mel settings cannot be
   nlohmann::ordered_json json;
   std::string section;
   for (const Field& field : config_fields()) {

@@ -26,7 +26,10 @@ constexpr Switch switches[] = {
 
 }  // namespace
 
-void add_config_flags(CLI::App& command, ConfigFlags& flags) {
+void add_config_flags(CLI::App& command, ConfigFlags& flags, const std::vector<std::string>& keys) {
+  const auto used = [&](const std::string& key) {
+    return keys.empty() || std::find(keys.begin(), keys.end(), key) != keys.end();
+  };
   command.add_option("--config", flags.file, "YAML file of settings")->type_name("FILE")->group("Configuration");
   command
       .add_option("--preset", flags.preset,
@@ -35,7 +38,8 @@ void add_config_flags(CLI::App& command, ConfigFlags& flags) {
       ->group("Configuration");
   for (const Field& field : config_fields()) {
     Config any;
-    if (field.flag.empty() || std::holds_alternative<bool*>(field.address(any, field.key))) continue;
+    if (field.flag.empty() || !used(field.key) || std::holds_alternative<bool*>(field.address(any, field.key)))
+      continue;
     command
         .add_option_function<std::string>(
             field.flag,
@@ -49,13 +53,12 @@ void add_config_flags(CLI::App& command, ConfigFlags& flags) {
                                            : "Training");
   }
   for (const Switch& item : switches) {
+    if (!used(find_field(item.setting)->key)) continue;
+    const std::string_view names = item.flag;
+    const FlagValue value{std::string(names.substr(0, names.find(','))), item.setting, item.value};
     command
         .add_flag_callback(
-            item.flag,
-            [&flags, item] {
-              flags.values.push_back({item.flag, item.setting, item.value});
-            },
-            item.meaning)
+            item.flag, [&flags, value] { flags.values.push_back(value); }, item.meaning)
         ->group(std::string_view(item.setting).starts_with("data") ? "Data" : "Training");
   }
 }

@@ -40,9 +40,23 @@ std::string unknown_word(const CLI::App& app, const char* const* arguments, int 
     std::vector<std::string> globals;
     collect_names(app, globals);
     if (std::find(globals.begin(), globals.end(), word) != globals.end()) continue;
-    return fmt::format("'{}' is not known here; did you mean {}?", word, nearest(word, names));
+    std::erase_if(names, [&](const std::string& name) { return name.starts_with("--") != is_flag; });
+    const std::string near = nearest(word, names);
+    if (edit_distance(word, near) <= std::max<size_t>(2, word.size() / 3)) {
+      return fmt::format("'{}' is not known here; did you mean {}?", word, near);
+    }
+    return fmt::format("'{}' is not known here; there are {}", word, fmt::join(names, ", "));
   }
   return "the command line has a word too many";
+}
+
+LogLevel parse_log_level(const std::string& text) {
+  const std::map<std::string, LogLevel> levels = {
+      {"error", LogLevel::error}, {"warning", LogLevel::warning}, {"info", LogLevel::info}, {"debug", LogLevel::debug}};
+  const auto found = levels.find(text);
+  if (found == levels.end())
+    reject_input("command line", "--log-level is '{}'; it must be error, warning, info or debug", text);
+  return found->second;
 }
 
 int run(int count, char** arguments) {
@@ -53,11 +67,8 @@ int run(int count, char** arguments) {
   app.fallthrough();
   app.footer("Every command answers --help. Exit status: 0 done, 1 failed, 2 wrong command line, config or input.");
   Program program;
-  const std::map<std::string, LogLevel> levels = {
-      {"error", LogLevel::error}, {"warning", LogLevel::warning}, {"info", LogLevel::info}, {"debug", LogLevel::debug}};
-  app.add_option("--log-level", program.console.level, "error, warning, info or debug")
-      ->transform(CLI::CheckedTransformer(levels).description(""))
-      ->type_name("");
+  std::string level = "info";
+  app.add_option("--log-level", level, "error, warning, info or debug")->type_name("");
   app.add_flag_callback(
       "--no-progress", [&] { program.console.progress = false; }, "no progress bar");
   add_prepare_command(app, program);
@@ -81,6 +92,7 @@ int run(int count, char** arguments) {
   } catch (const CLI::ParseError& error) {
     reject_input("command line", "{}", error.what());
   }
+  program.console.level = parse_log_level(level);
   Console console(program.console);
   return program.run(console);
 }

@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "base/files.h"
 #include "cli/commands.h"
 #include "corpus/shapes.h"
@@ -21,6 +22,7 @@ std::string bar(int64_t value, int64_t largest, int width) {
 
 // Lengths in ten equal steps: lower bound -> clips.
 std::map<int64_t, int64_t> histogram(const std::vector<int64_t>& lengths) {
+  if (lengths.empty()) return {};
   const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
   const int64_t step = std::max<int64_t>(1, (*most - *least) / 10 + 1);
   std::map<int64_t, int64_t> counts;
@@ -47,6 +49,7 @@ void print_report(const Console& console, const Corpus& corpus, const ShapePlan&
   for (const RejectedClip& clip : corpus.rejected) {
     console.info("  rejected: line {}, {}: {}", clip.line, clip.id.empty() ? "(no id)" : clip.id, clip.reason);
   }
+  if (corpus.clips.empty()) return;
   int64_t largest = 0;
   for (const auto& [from, count] : frames) largest = std::max(largest, count);
   console.info("\nmel frames ({})", corpus.mel.name);
@@ -101,7 +104,9 @@ void add_prepare_command(CLI::App& app, Program& program) {
   command->add_flag("--deep", options->deep, "decode every clip, not only its header");
   command->add_flag("--strict", options->strict, "exit with 1 when a clip was rejected");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags);
+  add_config_flags(*command, options->flags,
+                   {"batch_size", "max_text_length", "max_mel_frames", "shape_buckets", "num_workers",
+                    "metadata_format", "overlong", "mel_preset"});
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) {
       const ResolvedConfig config = options->flags.load();
@@ -115,16 +120,19 @@ void add_prepare_command(CLI::App& app, Program& program) {
                                                                 bar_shown->update(done);
                                                               }});
       }
-      const ShapePlan plan = plan_shapes(corpus, config.values.data);
       DataConfig single = config.values.data;
       single.shape_buckets = 1;
+      const bool usable = !corpus.clips.empty();
+      const ShapePlan plan = usable ? plan_shapes(corpus, config.values.data) : ShapePlan{};
+      const ShapePlan one_shape = usable ? plan_shapes(corpus, single) : ShapePlan{};
       std::vector<int64_t> mel_frames, tokens;
       for (const CorpusClip& clip : corpus.clips) mel_frames.push_back(clip.mel_frames), tokens.push_back(clip.tokens);
       const auto frames = histogram(mel_frames);
-      print_report(console, corpus, plan, plan_shapes(corpus, single), frames);
+      print_report(console, corpus, plan, one_shape, frames);
       if (!program.json_file.empty()) {
         write_file_atomically(program.json_file, report_json(corpus, plan, frames, histogram(tokens)).dump(2) + "\n");
       }
+      if (!usable) fail("prepare", "{} has no clip that can be used; the reasons are listed above", options->folder);
       return options->strict && !corpus.rejected.empty() ? 1 : 0;
     };
   });

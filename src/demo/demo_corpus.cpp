@@ -72,8 +72,8 @@ void check(const fs::path& folder, const DemoCorpusSettings& settings) {
   }
   if (fs::exists(folder) && !fs::is_directory(folder))
     reject_input("demo-data", "{} is a file; name a folder", folder.string());
-  if (fs::exists(folder / "metadata.csv") && !fs::exists(folder / marker_name)) {
-    reject_input("demo-data", "{} holds a corpus that is not a demo; name another folder", folder.string());
+  if (fs::exists(folder) && !fs::is_empty(folder) && !fs::exists(folder / marker_name)) {
+    reject_input("demo-data", "{} holds something that is not a demo corpus; name another folder", folder.string());
   }
 }
 
@@ -87,7 +87,9 @@ DemoCorpusSummary make_demo_corpus(const fs::path& folder, const DemoCorpusSetti
     reject_input("demo-data", "espeak-ng is not installed; install the package espeak-ng, or leave --voice out");
   }
   fs::create_directories(folder / "wavs");
-  for (const auto& entry : fs::directory_iterator(folder / "wavs")) fs::remove(entry);  // an earlier demo's clips
+  for (const auto& entry : fs::directory_iterator(folder / "wavs")) {  // an earlier demo's clips
+    if (entry.is_regular_file() && entry.path().filename().string().starts_with("demo-")) fs::remove(entry);
+  }
   write_file_atomically(folder / marker_name, "Made by `myxtts demo-data`; safe to delete.\n");
 
   const std::vector<Row> rows = make_rows(settings);

@@ -136,6 +136,24 @@ const std::map<std::string, Setter>& setters() {
   return table;
 }
 
+template <typename Choice>
+std::string listed(const Names<Choice>& names) {
+  std::vector<const char*> words;
+  for (const auto& [name, value] : names) words.push_back(name);
+  return fmt::format("one of {}", fmt::join(words, ", "));
+}
+
+std::string allowed(const std::string& key) {
+  if (key == "mel_scale") return listed(scales);
+  if (key == "mel_norm") return listed(norms);
+  if (key == "mel_padding") return listed(paddings);
+  if (key == "mel_log") return listed(logs);
+  if (key == "mel_range") return listed(ranges);
+  const bool whole =
+      key == "sample_rate" || key == "mel_power" || key == "n_fft" || key == "n_mels" || key.ends_with("_length");
+  return whole ? "a whole number" : "a number";
+}
+
 void apply(MelSpec& spec, const std::map<std::string, std::string>& settings, const std::string& where) {
   for (const auto& [key, text] : settings) {
     if (key == "base") continue;
@@ -145,7 +163,9 @@ void apply(MelSpec& spec, const std::map<std::string, std::string>& settings, co
       for (const auto& [name, ignored] : setters()) known.push_back(name);
       reject_input("mel", "{}.{} is not a mel setting; did you mean {}?", where, key, nearest(key, known));
     }
-    if (!setter->second(spec, text)) reject_input("mel", "{}.{} is '{}', which it cannot be", where, key, text);
+    if (!setter->second(spec, text)) {
+      reject_input("mel", "{}.{} is '{}'; it must be {}", where, key, text, allowed(key));
+    }
   }
 }
 

@@ -14,11 +14,7 @@
 
 namespace myxtts::gpu {
 
-#ifndef MEL_WARPS
-#define MEL_WARPS 8
-#define MEL_BLOCKS 2
-#endif
-constexpr int warps_per_block = MEL_WARPS;
+constexpr int warps_per_block = 12;  // one block to a multiprocessor: 168 registers a thread, which the transform needs
 constexpr int row_stride =
     34;  // of the exchange: 16-byte reads of a row and 8-byte writes of a column without conflicts
 constexpr float sample_steps = 32768.0F;
@@ -39,9 +35,8 @@ struct ClipLine {
 
 // Shared memory of a block: tables, then an exchange for each warp.
 struct Shared1024 {
-  float4 turns[16][32];  // [c / 2][lane]: e^(-2 pi i lane c / 1024) of c and c + 1
+  float4 turns[16][32];  // [j / 2][lane]: e^(-2 pi i lane j / 1024) of j and j + 1
   float window[16][32];  // [i][lane]: of sample 32 i + lane
-  FilterLane lanes[max_rounds][32];
   ClipLine clips[max_clips_1024];
   float2 exchange[warps_per_block][32 * row_stride];
   // float4 weights[] follow
@@ -213,7 +208,7 @@ __device__ inline void transform_32(const float (&sr)[16], const float (&si)[16]
 
 // Eight samples 32 apart near a clip's end. Not inlined: few pairs need it, and its code is long.
 __device__ __noinline__ void padded_samples(const Source& source, int start, bool zeros, float (&out)[8]) {
-#pragma unroll 1
+#pragma unroll
   for (int k = 0; k < 8; ++k) out[k] = source.padded(start + 32 * k, zeros);
 }
 
@@ -244,6 +239,12 @@ __device__ inline bool load_pair(const MelParams& p, const ClipLine& clip, float
   return false;
 }
 
+// Two complex numbers, each times its turn.
+__device__ inline float4 turned(float4 x, float4 turn) {
+  return make_float4(x.x * turn.x - x.y * turn.y, x.x * turn.y + x.y * turn.x, x.z * turn.z - x.w * turn.w,
+                     x.z * turn.w + x.w * turn.z);
+}
+
 // From points over time to this lane's bins lane + 32 m of the complex spectrum.
 __device__ inline void transform_1024(const float (&x)[40], const Shared1024& shared, float2* exchange, int lane,
                                       float (&re)[32], float (&im)[32]) {
@@ -260,19 +261,15 @@ __device__ inline void transform_1024(const float (&x)[40], const Shared1024& sh
     transform_32(sr, si, dr, di, re, im);
   }
 #pragma unroll
-  for (int c = 0; c < 32; c += 2) {
-    const float4 turn = shared.turns[c / 2][lane];
-    exchange[c * row_stride + lane] = make_float2(re[c] * turn.x - im[c] * turn.y, re[c] * turn.y + im[c] * turn.x);
-    exchange[(c + 1) * row_stride + lane] =
-        make_float2(re[c + 1] * turn.z - im[c + 1] * turn.w, re[c + 1] * turn.w + im[c + 1] * turn.z);
-  }
+  for (int c = 0; c < 32; ++c) exchange[c * row_stride + lane] = make_float2(re[c], im[c]);
   __syncwarp();
   const float4* row = reinterpret_cast<const float4*>(exchange + lane * row_stride);
   {
     float sr[16], si[16], dr[16], di[16];
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      const float4 a = row[j], b = row[j + 8];  // points 2j, 2j + 1 and those 16 further
+      const float4 a = turned(row[j], shared.turns[j][lane]);  // points 2j and 2j + 1
+      const float4 b = turned(row[j + 8], shared.turns[j + 8][lane]);
       sr[2 * j] = a.x + b.x, si[2 * j] = a.y + b.y, dr[2 * j] = a.x - b.x, di[2 * j] = a.y - b.y;
       sr[2 * j + 1] = a.z + b.z, si[2 * j + 1] = a.w + b.w, dr[2 * j + 1] = a.z - b.z, di[2 * j + 1] = a.w - b.w;
     }
@@ -284,16 +281,20 @@ __device__ inline void transform_1024(const float (&x)[40], const Shared1024& sh
 // The rounds of filters of most presets, known at compile time, and those of any other.
 struct UsualQuads {
   static constexpr int rounds = 3;
-  __device__ static constexpr int count(const FilterRounds&, int round) { return round == 0 ? 1 : round == 1 ? 4 : 4; }
+  __device__ static constexpr int count(const FilterRounds&, int round) { return round == 0 ? 1 : 4; }
+  __device__ static constexpr int lanes_each(const FilterRounds&, int round) { return round == 2 ? 2 : 1; }
   __device__ static constexpr bool power(const MelParams&) { return false; }
   static bool fits(const MelParams& p, const FilterRounds& filters) {
-    return !p.power && filters.count == 3 && filters.quads[0] == 1 && filters.quads[1] == 4 && filters.quads[2] == 4;
+    const int* q = filters.quads;
+    const int* l = filters.lanes_each;
+    return !p.power && filters.count == 3 && q[0] == 1 && q[1] == 4 && q[2] == 4 && l[0] == 1 && l[1] == 1 && l[2] == 2;
   }
 };
 template <int wanted_rounds>
 struct AnyQuads {
   static constexpr int rounds = wanted_rounds;
   __device__ static int count(const FilterRounds& filters, int round) { return filters.quads[round]; }
+  __device__ static int lanes_each(const FilterRounds& filters, int round) { return filters.lanes_each[round]; }
   __device__ static bool power(const MelParams& p) { return p.power; }
 };
 
@@ -316,59 +317,84 @@ __device__ inline void magnitudes(const MelParams& p, const float (&re)[32], con
 
 // Filters and logarithm of both frames. True when either is in doubt.
 template <typename Quads>
-__device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filters, const Shared1024& shared,
-                                   const float4* weights, const float2* magnitude, float spectrum_rms, int64_t row,
-                                   bool second_row, bool second_frame, int lane) {
-  bool rough = false;
+__device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filters,
+                                   const FilterLane (&own)[Quads::rounds], const float4* weights,
+                                   const float2* magnitude, float spectrum_rms, int64_t row, bool second_row,
+                                   bool second_frame, int lane) {
+  // Every round's sums before anything is done with one of them: their loads overlap.
+  float first[Quads::rounds], second[Quads::rounds];
 #pragma unroll
   for (int round = 0; round < Quads::rounds; ++round) {
-    const FilterLane own = shared.lanes[round][lane];
-    const float2* at = magnitude + own.first_bin;
-    float first = 0.0F, second = 0.0F;
+    first[round] = second[round] = 0.0F;
+    const float2* at = magnitude + own[round].first_bin;
     const int quads = Quads::count(filters, round);
 #pragma unroll
     for (int quad = 0; quad < quads; ++quad, at += 4, weights += 32) {
       const float4 w = weights[lane];
       const float2 a = at[0], b = at[1], c = at[2], d = at[3];
-      first = fmaf(w.x, a.x, first), second = fmaf(w.x, a.y, second);
-      first = fmaf(w.y, b.x, first), second = fmaf(w.y, b.y, second);
-      first = fmaf(w.z, c.x, first), second = fmaf(w.z, c.y, second);
-      first = fmaf(w.w, d.x, first), second = fmaf(w.w, d.y, second);
+      first[round] = fmaf(w.x, a.x, first[round]), second[round] = fmaf(w.x, a.y, second[round]);
+      first[round] = fmaf(w.y, b.x, first[round]), second[round] = fmaf(w.y, b.y, second[round]);
+      first[round] = fmaf(w.z, c.x, first[round]), second[round] = fmaf(w.z, c.y, second[round]);
+      first[round] = fmaf(w.w, d.x, first[round]), second[round] = fmaf(w.w, d.y, second[round]);
     }
-    for (int step = 1; step < filters.lanes_each[round]; step *= 2) {
-      first += __shfl_xor_sync(0xFFFFFFFF, first, step);
-      second += __shfl_xor_sync(0xFFFFFFFF, second, step);
+  }
+  bool rough = false;
+#pragma unroll
+  for (int round = 0; round < Quads::rounds; ++round) {
+    for (int step = 1; step < Quads::lanes_each(filters, round); step *= 2) {
+      first[round] += __shfl_xor_sync(0xFFFFFFFF, first[round], step);
+      second[round] += __shfl_xor_sync(0xFFFFFFFF, second[round], step);
     }
-    rough |= in_doubt(fminf(first, second), p.floor + p.offset, spectrum_rms, own.doubt_share, Quads::power(p));
-    first = finish(p, first);
-    second = second_frame ? finish(p, second) : p.padding;
-    if (own.mel < 0) continue;  // lanes that share a filter write the same value
-    if (p.bfloat16) {
-      __nv_bfloat16* out = static_cast<__nv_bfloat16*>(p.out) + row + own.mel;
-      out[0] = __float2bfloat16(first);
-      if (second_row) out[p.n_mels] = __float2bfloat16(second);
-    } else {
-      float* out = static_cast<float*>(p.out) + row + own.mel;
-      out[0] = first;
-      if (second_row) out[p.n_mels] = second;
+    rough |= in_doubt(fminf(first[round], second[round]), p.floor + p.offset, spectrum_rms, own[round].doubt_share,
+                      Quads::power(p));
+    first[round] = finish(p, first[round]);
+    second[round] = second_frame ? finish(p, second[round]) : p.padding;
+  }
+  // Lanes that share a filter write the same value.
+  if (p.bfloat16) {
+    __nv_bfloat16* out = static_cast<__nv_bfloat16*>(p.out) + row;
+#pragma unroll
+    for (int round = 0; round < Quads::rounds; ++round) {
+      if (own[round].mel >= 0) out[own[round].mel] = __float2bfloat16(first[round]);
+      if (own[round].mel >= 0 && second_row) out[own[round].mel + p.n_mels] = __float2bfloat16(second[round]);
+    }
+  } else {
+    float* out = static_cast<float*>(p.out) + row;
+#pragma unroll
+    for (int round = 0; round < Quads::rounds; ++round) {
+      if (own[round].mel >= 0) out[own[round].mel] = first[round];
+      if (own[round].mel >= 0 && second_row) out[own[round].mel + p.n_mels] = second[round];
     }
   }
   return __any_sync(0xFFFFFFFF, rough);
 }
 
+// A launch may begin, and copy its tables, while the one before it still runs; it waits before it reads the batch.
+__device__ inline void let_next_launch_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+__device__ inline void wait_for_earlier_launches() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 template <int rows, typename Quads>
-__global__ void __launch_bounds__(32 * warps_per_block, MEL_BLOCKS)
+__global__ void __launch_bounds__(32 * warps_per_block, 1)
     mel_1024(const __grid_constant__ MelParams p, const __grid_constant__ FilterRounds filters) {
   extern __shared__ float4 shared_memory[];
   Shared1024& shared = *reinterpret_cast<Shared1024*>(shared_memory);
+  let_next_launch_begin();
   float4* weights = reinterpret_cast<float4*>(&shared + 1);
   for (int i = threadIdx.x; i < 512; i += blockDim.x) {
     const float2 a = p.turns[(i % 32) * (i / 32 * 2) % 1024], b = p.turns[(i % 32) * (i / 32 * 2 + 1) % 1024];
     shared.turns[i / 32][i % 32] = make_float4(a.x, a.y, b.x, b.y);
     shared.window[i / 32][i % 32] = p.window[i] * (0.5F / sample_steps);
   }
-  for (int i = threadIdx.x; i < 32 * Quads::rounds; i += blockDim.x) shared.lanes[i / 32][i % 32] = filters.lanes[i];
   for (int i = threadIdx.x; i < filters.weights; i += blockDim.x) weights[i] = filters.table[i];
+  wait_for_earlier_launches();
   for (int i = threadIdx.x; i < p.count; i += blockDim.x) {
     const Source source = source_of(p, i);
     const int frames = frames_of(p, source.length);
@@ -377,6 +403,9 @@ __global__ void __launch_bounds__(32 * warps_per_block, MEL_BLOCKS)
   }
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   float2* exchange = shared.exchange[warp];
+  FilterLane own_filters[Quads::rounds];
+#pragma unroll
+  for (int round = 0; round < Quads::rounds; ++round) own_filters[round] = filters.lanes[32 * round + lane];
   __syncthreads();
 
   // Item after item: `pairs` to a clip, `stride` items on each time. The next item's samples are asked for as soon as
@@ -425,7 +454,7 @@ __global__ void __launch_bounds__(32 * warps_per_block, MEL_BLOCKS)
     if (frame < frames) {
       // By Parseval; a Hann window keeps 3/8 of the energy of a steady sound, more of a burst in its middle.
       const float spectrum_rms = fast_root(energy) * (1.0F / sample_steps);
-      const bool rough = filter_pair<Quads>(p, filters, shared, weights, exchange, spectrum_rms, row, second_row,
+      const bool rough = filter_pair<Quads>(p, filters, own_filters, weights, exchange, spectrum_rms, row, second_row,
                                             frame + 1 < frames, lane);
       if (rough) {
         for (int f = frame; f < min(frame + 2, min(frames, p.out_frames)); ++f) {

@@ -120,7 +120,10 @@ cudaError_t plan_launch(const MelParams& params, const FilterRounds& rounds, int
                                                            static_cast<size_t>(launch.shared_bytes));
   }
   if (status == cudaSuccess) status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  int major = 0;
+  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   launch.blocks = std::max(1, blocks_per_sm) * multiprocessors;
+  launch.overlaps = major >= 9;
   return status;
 }
 
@@ -140,7 +143,14 @@ cudaError_t launch_mel(const MelParams& params, const MelLaunch& launch, const F
   const int pairs = (params.out_frames + 1) / 2 * params.count;
   if (launch.points_1024) {
     const int grid = std::min(launch.blocks, (pairs + warps_per_block - 1) / warps_per_block);
-    kernel_1024(params, rounds)<<<grid, 32 * warps_per_block, launch.shared_bytes, stream>>>(params, rounds);
+    cudaLaunchAttribute overlap{};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(grid)), config.blockDim = dim3(32 * warps_per_block);
+    config.dynamicSmemBytes = static_cast<size_t>(launch.shared_bytes), config.stream = stream;
+    config.attrs = &overlap, config.numAttrs = launch.overlaps ? 1 : 0;
+    return cudaLaunchKernelEx(&config, kernel_1024(params, rounds), params, rounds);
   } else {
     mel_any<<<std::min(launch.blocks, pairs), threads_any, launch.shared_bytes, stream>>>(params, passes);
   }

@@ -86,6 +86,7 @@ struct MelLaunch {
   bool points_1024 = false;  // the kernel made for 1024 points with a hop of 256
   int blocks = 0;
   int shared_bytes = 0;
+  bool overlaps = false;  // the card can begin a launch while the one before it ends
 };
 cudaError_t plan_launch(const MelParams& params, const FilterRounds& rounds, int device, MelLaunch& launch);
 
