@@ -14,11 +14,15 @@ namespace myxtts {
 namespace {
 
 struct Options {
-  uint64_t batches = 5, epoch = 0, start = 0, rank = 0, world_size = 1;
+  int64_t batches = 5, epoch = 0, first = 0, rank = 0, world_size = 1;
   ConfigFlags flags;
 };
 
 int show_batches(const Options& options, const std::string& json_file, const Console& console) {
+  if (options.batches < 1 || options.epoch < 0 || options.first < 0 || options.rank < 0 || options.world_size < 1) {
+    reject_input("batches",
+                 "--num-batches and --world-size must be at least 1, --epoch, --start-batch and --rank at least 0");
+  }
   const ResolvedConfig config = options.flags.load();
   const DataConfig& data = config.values.data;
   if (data.train_data.empty()) reject_input("batches", "no corpus is named; give --train-data DIR");
@@ -32,20 +36,20 @@ int show_batches(const Options& options, const std::string& json_file, const Con
     reject_input("batches", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size", data.train_data,
                  corpus.clips.size(), plan.shapes().front().batch_size);
   }
-  if (options.start >= plan.batches_per_epoch()) {
-    reject_input("batches", "--start-batch is {}; an epoch has batches 0 to {}", options.start,
-                 plan.batches_per_epoch() - 1);
+  const auto first = static_cast<uint64_t>(options.first), epoch = static_cast<uint64_t>(options.epoch);
+  const auto rank = static_cast<uint64_t>(options.rank), world_size = static_cast<uint64_t>(options.world_size);
+  if (first >= plan.batches_per_epoch()) {
+    reject_input("batches", "--start-batch is {}; an epoch has batches 0 to {}", first, plan.batches_per_epoch() - 1);
   }
-  plan.batch(options.epoch, options.start, options.rank,
-             options.world_size);  // throws what cannot be before anything is shown
+  plan.batch(epoch, first, rank, world_size);  // throws what cannot be before anything is shown
   console.info("{} batches an epoch in {} shapes; {} clips wait for the next epoch", plan.batches_per_epoch(),
                plan.shapes().size(), plan.clips_left_out());
   console.info("  {:>5}  {:<12} {:<18} {:<16}  {}", "batch", "text", "mel", "hash", "clips");
   nlohmann::ordered_json json;
   json["batches"] = nlohmann::ordered_json::array();
-  const uint64_t end = options.start + std::min(options.batches, plan.batches_per_epoch() - options.start);
-  for (uint64_t index = options.start; index < end; ++index) {
-    const PlannedBatch planned = plan.batch(options.epoch, index, options.rank, options.world_size);
+  const uint64_t end = first + std::min(static_cast<uint64_t>(options.batches), plan.batches_per_epoch() - first);
+  for (uint64_t index = first; index < end; ++index) {
+    const PlannedBatch planned = plan.batch(epoch, index, rank, world_size);
     const Batch batch = make_batch(corpus, plan.shapes()[planned.shape], planned, threads);
     std::vector<std::string> ids;
     for (const uint32_t clip : planned.clips) ids.push_back(corpus.clips[clip].id);
@@ -68,12 +72,13 @@ int show_batches(const Options& options, const std::string& json_file, const Con
 void add_batches_command(CLI::App& app, Program& program) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("batches", "show what the loader feeds");
-  command->add_option("--num-batches", options->batches, "how many")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1000000}))
+  command
+      ->add_option("--num-batches", options->batches, "how many")
+
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--epoch", options->epoch, "counted from 0")->capture_default_str()->type_name("N");
-  command->add_option("--start-batch", options->start, "first batch of the epoch to show")
+  command->add_option("--start-batch", options->first, "first batch of the epoch to show")
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--rank", options->rank, "whose rows of the batch")->capture_default_str()->type_name("N");

@@ -132,7 +132,8 @@ void add_prepare_command(CLI::App& app, Program& program) {
       if (!program.json_file.empty()) {
         write_file_atomically(program.json_file, report_json(corpus, plan, frames, histogram(tokens)).dump(2) + "\n");
       }
-      if (!usable) fail("prepare", "{} has no clip that can be used; the reasons are listed above", options->folder);
+      if (!usable)
+        fail("prepare", "{} has no clip that can be used: {}", options->folder, corpus.rejected.front().reason);
       return options->strict && !corpus.rejected.empty() ? 1 : 0;
     };
   });

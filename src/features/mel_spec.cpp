@@ -210,6 +210,7 @@ void MelSpec::validate() const {
   check(log == MelLog::none || log_floor + log_offset > 0, "log_floor or log_offset must be above 0");
   check(log_floor >= 0 && log_offset >= 0, "log_floor and log_offset must not be negative");
   check(std > 0, "mel_std must be above 0");
+  check(range_low < range_high, "mel_range_low must be below mel_range_high");
 }
 
 std::string MelSpec::to_string() const {

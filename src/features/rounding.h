@@ -10,11 +10,12 @@
 
 namespace myxtts {
 
-// The promise: no further than this from exact arithmetic, in units of the logarithm. Beyond it, double is used.
+// Half of the promised 1e-3, in units of the logarithm. Where rounding may do more, double is used.
 constexpr double mel_tolerance = 5e-4;
 
-// Four standard deviations of a bin's error, as a share of the spectrum's root mean square.
-constexpr double rounding_per_rms = 6e-7;
+// What a bin's error stays below, as a share of the spectrum's root mean square: about two standard deviations, and a
+// filter's error is an average over bins and frames of doubt. The tests hold the result to 1e-3.
+constexpr double rounding_per_rms = 2.5e-7;
 
 // Per filter, the share of the spectrum's root mean square below which a magnitude (or the root of a power) is in
 // doubt. The errors of a filter's bins are independent: they add up as squares. Empty without a logarithm, where errors

@@ -14,7 +14,8 @@
 
 namespace myxtts::gpu {
 
-constexpr int warps_per_block = 12;  // one block to a multiprocessor: 168 registers a thread, which the transform needs
+constexpr int warps_per_block =
+    16;  // one block to a multiprocessor: 128 registers a thread, just what the transform needs
 constexpr int row_stride =
     34;  // of the exchange: 16-byte reads of a row and 8-byte writes of a column without conflicts
 constexpr float sample_steps = 32768.0F;
@@ -212,31 +213,40 @@ __device__ __noinline__ void padded_samples(const Source& source, int start, boo
   for (int k = 0; k < 8; ++k) out[k] = source.padded(start + 32 * k, zeros);
 }
 
-// The 40 samples of this lane that a pair sees. Plain ones come as they are, to be converted when they have arrived
-// (true is returned); others as floats in 16-bit steps.
-__device__ inline bool load_pair(const MelParams& p, const ClipLine& clip, float gain, int start, int lane,
-                                 int (&x)[40]) {
+// The 40 samples of this lane that a pair sees, in 16-bit steps.
+__device__ inline void load_pair(const MelParams& p, const ClipLine& clip, float gain, int start, int lane,
+                                 float (&x)[40]) {
   const bool inside = start >= 0 && start + 1280 <= clip.length;
   if (inside && clip.frames >= 0 && gain == 0.0F) {
     const int16_t* at = static_cast<const int16_t*>(clip.samples) + start + lane;
 #pragma unroll
-    for (int i = 0; i < 40; ++i) x[i] = __ldg(at + 32 * i);
-    return true;
+    for (int i = 0; i < 40; ++i) {
+      int sample = __ldg(at + 32 * i);
+      asm("" : "+r"(sample));  // as 32 bits: converting 16 of them is four times slower
+      x[i] = static_cast<float>(sample);
+    }
+    return;
   }
   const Source source = clip.source(gain);
   if (inside) {
 #pragma unroll
-    for (int i = 0; i < 40; ++i) x[i] = __float_as_int(sample_steps * source.at(start + lane + 32 * i));
-  } else {
-#pragma unroll
-    for (int block = 0; block < 5; ++block) {
-      float eight[8];
-      padded_samples(source, start + lane + 256 * block, p.pad_zeros, eight);
-#pragma unroll
-      for (int k = 0; k < 8; ++k) x[8 * block + k] = __float_as_int(sample_steps * eight[k]);
-    }
+    for (int i = 0; i < 40; ++i) x[i] = sample_steps * source.at(start + lane + 32 * i);
+    return;
   }
-  return false;
+#pragma unroll
+  for (int block = 0; block < 5; ++block) {
+    float eight[8];
+    padded_samples(source, start + lane + 256 * block, p.pad_zeros, eight);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) x[8 * block + k] = sample_steps * eight[k];
+  }
+}
+
+// Asks for the samples of a pair that comes later: a line for each lane, into the cache.
+__device__ inline void prefetch_pair(const ClipLine& clip, int start, int lane) {
+  const int at = start + 64 * lane;
+  if (lane > 20 || clip.frames < 0 || at < 0 || at >= clip.length) return;
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(static_cast<const int16_t*>(clip.samples) + at));
 }
 
 // Two complex numbers, each times its turn.
@@ -408,66 +418,47 @@ __global__ void __launch_bounds__(32 * warps_per_block, 1)
   for (int round = 0; round < Quads::rounds; ++round) own_filters[round] = filters.lanes[32 * round + lane];
   __syncthreads();
 
-  // Item after item: `pairs` to a clip, `stride` items on each time. The next item's samples are asked for as soon as
-  // this one's registers are free, and arrive while its filters run.
-  const int pairs = (p.out_frames + 1) / 2, stride = gridDim.x * warps_per_block;
-  const int clips_on = stride / pairs, pairs_on = stride % pairs;
-  const int item = blockIdx.x * warps_per_block + warp;
-  int clip = item / pairs, pair = item % pairs;
-  if (clip >= p.count) return;
-  ClipLine line = shared.clips[clip];
-  float gain = p.gains == nullptr ? 0.0F : p.gains[clip];
-  int raw[40] = {};
-  bool plain = true;
-  if (2 * pair < line.frame_count()) plain = load_pair(p, line, gain, 512 * pair + p.first_sample, lane, raw);
-  while (true) {
-    const int own_clip = clip, frame = 2 * pair, frames = line.frame_count();
-    const ClipLine own_line = line;
-    const float own_gain = gain;
-    clip += clips_on, pair += pairs_on;
-    if (pair >= pairs) pair -= pairs, ++clip;
-    const bool last = clip >= p.count;
-    const int64_t row = (static_cast<int64_t>(own_clip) * p.out_frames + frame) * p.n_mels;
-    const bool second_row = frame + 1 < p.out_frames;
-
-    float x[40], re[32], im[32];
-    float energy = 0.0F;
-    if (plain) {
-#pragma unroll
-      for (int i = 0; i < 40; ++i) x[i] = static_cast<float>(raw[i]);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 40; ++i) x[i] = __int_as_float(raw[i]);
-    }
-    // Every second point stands for its neighbour too, and the loudest lane for all: a bound is enough.
-#pragma unroll
-    for (int i = 0; i < 40; i += 2) energy = fmaf(x[i], x[i], energy);
-    transform_1024(x, shared, exchange, lane, re, im);
-    magnitudes<rows, Quads>(p, re, im, exchange, lane);
-    if (!last) {
-      line = shared.clips[clip];
-      if (p.gains != nullptr) gain = p.gains[clip];
-      if (2 * pair < line.frame_count()) plain = load_pair(p, line, gain, 512 * pair + p.first_sample, lane, raw);
-    }
-    energy = 32.0F * __uint_as_float(__reduce_max_sync(0xFFFFFFFF, __float_as_uint(energy)));
-    __syncwarp();
-    if (frame < frames) {
-      // By Parseval; a Hann window keeps 3/8 of the energy of a steady sound, more of a burst in its middle.
-      const float spectrum_rms = fast_root(energy) * (1.0F / sample_steps);
-      const bool rough = filter_pair<Quads>(p, filters, own_filters, weights, exchange, spectrum_rms, row, second_row,
-                                            frame + 1 < frames, lane);
-      if (rough) {
-        for (int f = frame; f < min(frame + 2, min(frames, p.out_frames)); ++f) {
-          exact_frame<WarpGroup>(p, own_line.source(own_gain), own_clip, f, reinterpret_cast<double*>(exchange));
-        }
-      }
-    } else {
+  // Every block takes an equal share of all pairs, neighbours together; its warps take them in turn.
+  const int pairs = (p.out_frames + 1) / 2;
+  const auto total = static_cast<int64_t>(pairs) * p.count;
+  const auto begin = static_cast<int>(total * blockIdx.x / gridDim.x),
+             end = static_cast<int>(total * (blockIdx.x + 1) / gridDim.x);
+  int clip = (begin + warp) / pairs, pair = (begin + warp) % pairs;
+  for (int item = begin + warp; item < end; item += warps_per_block) {
+    const int own_clip = clip, frame = 2 * pair;
+    const ClipLine line = shared.clips[clip];
+    pair += warps_per_block;
+    while (pair >= pairs) pair -= pairs, ++clip;
+    if (frame >= line.frame_count()) {
       for (int f = frame; f < min(frame + 2, p.out_frames); ++f) {
         for (int mel = lane; mel < p.n_mels; mel += 32) store(p, own_clip, f, mel, p.padding);
       }
+      continue;
+    }
+    const float gain = p.gains == nullptr ? 0.0F : p.gains[own_clip];
+    float x[40], re[32], im[32];
+    load_pair(p, line, gain, 256 * frame + p.first_sample, lane, x);
+    if (item + warps_per_block < end) prefetch_pair(shared.clips[clip], 512 * pair + p.first_sample, lane);
+    // The loudest lane stands for all: a bound is enough.
+    float energy = 0.0F;
+#pragma unroll
+    for (int i = 0; i < 40; ++i) energy = fmaf(x[i], x[i], energy);
+    transform_1024(x, shared, exchange, lane, re, im);
+    magnitudes<rows, Quads>(p, re, im, exchange, lane);
+    energy = 16.0F * __uint_as_float(__reduce_max_sync(0xFFFFFFFF, __float_as_uint(energy)));
+    __syncwarp();
+    // By Parseval: half of 32 such lanes, since a Hann window keeps 3/8 of a steady sound's energy.
+    const float spectrum_rms = fast_root(energy) * (1.0F / sample_steps);
+    const int64_t row = (static_cast<int64_t>(own_clip) * p.out_frames + frame) * p.n_mels;
+    const int frames = line.frame_count();
+    const bool rough = filter_pair<Quads>(p, filters, own_filters, weights, exchange, spectrum_rms, row,
+                                          frame + 1 < p.out_frames, frame + 1 < frames, lane);
+    if (rough) {
+      for (int f = frame; f < min(frame + 2, min(frames, p.out_frames)); ++f) {
+        exact_frame<WarpGroup>(p, line.source(gain), own_clip, f, reinterpret_cast<double*>(exchange));
+      }
     }
     __syncwarp();
-    if (last) return;
   }
 }
 

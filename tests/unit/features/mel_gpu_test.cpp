@@ -20,7 +20,7 @@ class MelOnGpu : public testing::TestWithParam<MelSpec> {
   }
 };
 
-enum class Signal { noise, chirp, burst, silence };
+enum class Signal { noise, chirp, burst, silence, clicks };
 
 std::vector<int16_t> signal(Signal kind, size_t length, uint64_t seed) {
   std::vector<int16_t> samples(length);
@@ -31,6 +31,7 @@ std::vector<int16_t> signal(Signal kind, size_t length, uint64_t seed) {
     if (kind == Signal::noise) x = 3000 * random.normal();
     if (kind == Signal::chirp) x = 12000 * std::sin(0.02 * t * (1 + 40 * t / static_cast<double>(length)));
     if (kind == Signal::burst) x = (i / 3000 % 3 == 1 ? 8000 : 1) * random.normal();
+    if (kind == Signal::clicks) x = i % 1777 == 1000 ? 20000 : 0;
     samples[i] = static_cast<int16_t>(std::clamp(x, -32768.0, 32767.0));
   }
   return samples;
@@ -74,7 +75,7 @@ TEST_P(MelOnGpu, agrees_with_the_reference_on_a_batch_of_many_lengths) {
   HostBatch batch;
   std::vector<std::vector<float>> clips;
   int64_t frames = 0;
-  for (const Signal kind : {Signal::noise, Signal::chirp, Signal::burst, Signal::silence}) {
+  for (const Signal kind : {Signal::noise, Signal::chirp, Signal::burst, Signal::silence, Signal::clicks}) {
     for (const size_t length : {1UL, 2UL, 255UL, 256UL, 300UL, 1024UL, 5000UL, 23456UL}) {
       const std::vector<int16_t> samples = signal(kind, length, length);
       batch.add(samples, spec.sample_rate);

@@ -30,18 +30,31 @@ std::vector<float> chirp(size_t length) {
   return samples;
 }
 
+// Single samples in digital silence, and quiet stretches beside loud ones: what rounding in float shows up in.
+std::vector<float> clicks(size_t length) {
+  std::vector<float> samples(length);
+  for (size_t i = 1000; i < length; i += 1777) samples[i] = 0.6F;
+  return samples;
+}
+
+std::vector<float> bursts(size_t length) {
+  std::vector<float> samples = noise(length, 0.2);
+  for (size_t i = 0; i < length; ++i) samples[i] *= i / 3000 % 2 == 0 ? 1.0F : 1e-4F;
+  return samples;
+}
+
 class EveryPreset : public testing::TestWithParam<MelSpec> {};
 
 TEST_P(EveryPreset, the_fast_version_agrees_with_the_reference) {
   const MelSpec& spec = GetParam();
   MelCpu fast(spec);
   for (const size_t length : {1UL, 2UL, 255UL, 256UL, 257UL, 700UL, 1024UL, 5000UL, 22050UL}) {
-    for (const auto& samples : {noise(length, 0.1), chirp(length)}) {
+    for (const auto& samples : {noise(length, 0.1), chirp(length), clicks(length), bursts(length)}) {
       const Mel expected = mel_reference(spec, samples), got = fast.compute(samples);
       ASSERT_EQ(got.frames, expected.frames) << length;
       double largest = 0;
       for (const float x : expected.values) largest = std::max(largest, std::abs(static_cast<double>(x)));
-      const double tolerance = spec.log == MelLog::none ? 1e-5 * largest : 5e-4;
+      const double tolerance = spec.log == MelLog::none ? 1e-5 * largest : 1e-3;
       for (size_t i = 0; i < got.values.size(); ++i) {
         ASSERT_NEAR(got.values[i], expected.values[i], tolerance) << spec.name << " " << length << " at " << i;
       }
