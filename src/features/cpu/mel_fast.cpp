@@ -95,8 +95,8 @@ MelTables::MelTables(const MelSpec& wanted) : spec(wanted) {
 
 size_t MelTables::scratch_bytes() const {
   const int mel_vectors = (spec.n_mels + 7) / 8 * 8;
-  return mel_lanes * (static_cast<size_t>(mel_vectors) * sizeof(float) +
-                      static_cast<size_t>(2 * spec.n_fft + bins) * sizeof(double));
+  constexpr size_t vector_bytes = 32;
+  return vector_bytes * static_cast<size_t>(mel_vectors + 2 * spec.n_fft + bins);
 }
 
 struct MelCpu::State {

@@ -14,8 +14,8 @@
 
 namespace myxtts::gpu {
 
-constexpr int warps_per_block =
-    16;  // one block to a multiprocessor: 128 registers a thread, just what the transform needs
+// One block to a multiprocessor: 128 registers a thread, just what the transform needs.
+constexpr int warps_per_block = 16;
 constexpr int row_stride =
     34;  // of the exchange: 16-byte reads of a row and 8-byte writes of a column without conflicts
 constexpr float sample_steps = 32768.0F;
@@ -43,78 +43,84 @@ struct Shared1024 {
   // float4 weights[] follow
 };
 
-__device__ inline void rotate_45(float& re, float& im) {  // times e^(-i pi/4)
-  constexpr float half_root = 0.70710678118654752F;
-  const float sum = (re + im) * half_root, difference = (im - re) * half_root;
+__device__ inline float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ inline double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+
+template <typename T>
+__device__ inline void rotate_45(T& re, T& im) {  // times e^(-i pi/4)
+  constexpr T half_root = 0.70710678118654752440;
+  const T sum = (re + im) * half_root, difference = (im - re) * half_root;
   re = sum;
   im = difference;
 }
 
 // cos(2 pi k / 32)
-constexpr float cosines_32[32] = {1.0F,
-                                  0.98078528040323044F,
-                                  0.92387953251128676F,
-                                  0.83146961230254524F,
-                                  0.70710678118654752F,
-                                  0.55557023301960222F,
-                                  0.38268343236508977F,
-                                  0.19509032201612827F,
-                                  0.0F,
-                                  -0.19509032201612827F,
-                                  -0.38268343236508977F,
-                                  -0.55557023301960222F,
-                                  -0.70710678118654752F,
-                                  -0.83146961230254524F,
-                                  -0.92387953251128676F,
-                                  -0.98078528040323044F,
-                                  -1.0F,
-                                  -0.98078528040323044F,
-                                  -0.92387953251128676F,
-                                  -0.83146961230254524F,
-                                  -0.70710678118654752F,
-                                  -0.55557023301960222F,
-                                  -0.38268343236508977F,
-                                  -0.19509032201612827F,
-                                  0.0F,
-                                  0.19509032201612827F,
-                                  0.38268343236508977F,
-                                  0.55557023301960222F,
-                                  0.70710678118654752F,
-                                  0.83146961230254524F,
-                                  0.92387953251128676F,
-                                  0.98078528040323044F};
+constexpr double cosines_32[32] = {1.0,
+                                   0.98078528040323044913,
+                                   0.92387953251128675613,
+                                   0.83146961230254523708,
+                                   0.70710678118654752440,
+                                   0.55557023301960222474,
+                                   0.38268343236508977173,
+                                   0.19509032201612826785,
+                                   0.0,
+                                   -0.19509032201612826785,
+                                   -0.38268343236508977173,
+                                   -0.55557023301960222474,
+                                   -0.70710678118654752440,
+                                   -0.83146961230254523708,
+                                   -0.92387953251128675613,
+                                   -0.98078528040323044913,
+                                   -1.0,
+                                   -0.98078528040323044913,
+                                   -0.92387953251128675613,
+                                   -0.83146961230254523708,
+                                   -0.70710678118654752440,
+                                   -0.55557023301960222474,
+                                   -0.38268343236508977173,
+                                   -0.19509032201612826785,
+                                   0.0,
+                                   0.19509032201612826785,
+                                   0.38268343236508977173,
+                                   0.55557023301960222474,
+                                   0.70710678118654752440,
+                                   0.83146961230254523708,
+                                   0.92387953251128675613,
+                                   0.98078528040323044913};
 
 // Times e^(-2 pi i k / 32), k known at compile time.
-template <int k>
-__device__ inline void turn_32(float& re, float& im) {
+template <int k, typename T>
+__device__ inline void turn_32(T& re, T& im) {
   if constexpr (k == 0) {
     return;
   } else if constexpr (k == 4) {
     rotate_45(re, im);
   } else if constexpr (k == 8) {
-    const float old = re;
+    const T old = re;
     re = im;
     im = -old;
   } else {
-    constexpr float cosine = cosines_32[k % 32], sine = -cosines_32[(k + 24) % 32];
-    const float old = re;
+    constexpr T cosine = cosines_32[k % 32], sine = -cosines_32[(k + 24) % 32];
+    const T old = re;
     re = old * cosine - im * sine;
     im = im * cosine + old * sine;
   }
 }
 
-__device__ inline void transform_4(float (&re)[4], float (&im)[4]) {
-  const float ar = re[0] + re[2], ai = im[0] + im[2], br = re[0] - re[2], bi = im[0] - im[2];
-  const float cr = re[1] + re[3], ci = im[1] + im[3], dr = re[1] - re[3], di = im[1] - im[3];
+template <typename T>
+__device__ inline void transform_4(T (&re)[4], T (&im)[4]) {
+  const T ar = re[0] + re[2], ai = im[0] + im[2], br = re[0] - re[2], bi = im[0] - im[2];
+  const T cr = re[1] + re[3], ci = im[1] + im[3], dr = re[1] - re[3], di = im[1] - im[3];
   re[0] = ar + cr, im[0] = ai + ci;
   re[1] = br + di, im[1] = bi - dr;
   re[2] = ar - cr, im[2] = ai - ci;
   re[3] = br - di, im[3] = bi + dr;
 }
 
-__device__ inline void transform_8(float (&re)[8], float (&im)[8]) {
-  float er[4] = {re[0], re[2], re[4], re[6]}, ei[4] = {im[0], im[2], im[4], im[6]};
-  float fr[4] = {re[1], re[3], re[5], re[7]}, fi[4] = {im[1], im[3], im[5], im[7]};
+template <typename T>
+__device__ inline void transform_8(T (&re)[8], T (&im)[8]) {
+  T er[4] = {re[0], re[2], re[4], re[6]}, ei[4] = {im[0], im[2], im[4], im[6]};
+  T fr[4] = {re[1], re[3], re[5], re[7]}, fi[4] = {im[1], im[3], im[5], im[7]};
   transform_4(er, ei);
   transform_4(fr, fi);
   turn_32<4>(fr[1], fi[1]);
@@ -128,13 +134,13 @@ __device__ inline void transform_8(float (&re)[8], float (&im)[8]) {
   }
 }
 
-MYXTTS_HOST_DEVICE constexpr float cosine_32(int k) { return cosines_32[k % 32]; }
-MYXTTS_HOST_DEVICE constexpr float sine_32(int k) { return cosines_32[(k + 24) % 32]; }
+MYXTTS_HOST_DEVICE constexpr double cosine_32(int k) { return cosines_32[k % 32]; }
+MYXTTS_HOST_DEVICE constexpr double sine_32(int k) { return cosines_32[(k + 24) % 32]; }
 
 // A transform of 4 points, point n first turned by e^(-2 pi i k n / 32). The turns' cosines are taken out as factors
 // and travel through the sums, so that every step is a multiply-add: 22 of them where turns and sums take 28.
-template <int k>
-__device__ inline void turned_4(float (&re)[4], float (&im)[4]) {
+template <int k, typename T>
+__device__ inline void turned_4(T (&re)[4], T (&im)[4]) {
   if constexpr (k == 0 || k == 4) {  // k = 4 turns by a right angle, which has no tangent
     if constexpr (k == 4) {
       turn_32<4>(re[1], im[1]);
@@ -144,39 +150,40 @@ __device__ inline void turned_4(float (&re)[4], float (&im)[4]) {
     }
     transform_4(re, im);
   } else {
-    constexpr float cos1 = cosine_32(k), cos2 = cosine_32(2 * k), cos3 = cosine_32(3 * k);
-    constexpr float tan1 = sine_32(k) / cos1, tan2 = sine_32(2 * k) / cos2, tan3 = sine_32(3 * k) / cos3;
-    const float r1 = fmaf(tan1, im[1], re[1]), i1 = fmaf(-tan1, re[1], im[1]);
-    const float r2 = fmaf(tan2, im[2], re[2]), i2 = fmaf(-tan2, re[2], im[2]);
-    const float r3 = fmaf(tan3, im[3], re[3]), i3 = fmaf(-tan3, re[3], im[3]);
-    const float ar = fmaf(cos2, r2, re[0]), ai = fmaf(cos2, i2, im[0]);
-    const float br = fmaf(-cos2, r2, re[0]), bi = fmaf(-cos2, i2, im[0]);
-    constexpr float ratio = cos3 / cos1;
-    const float cr = fmaf(ratio, r3, r1), ci = fmaf(ratio, i3, i1);
-    const float dr = fmaf(-ratio, r3, r1), di = fmaf(-ratio, i3, i1);
-    re[0] = fmaf(cos1, cr, ar), im[0] = fmaf(cos1, ci, ai);
-    re[1] = fmaf(cos1, di, br), im[1] = fmaf(-cos1, dr, bi);
-    re[2] = fmaf(-cos1, cr, ar), im[2] = fmaf(-cos1, ci, ai);
-    re[3] = fmaf(-cos1, di, br), im[3] = fmaf(cos1, dr, bi);
+    constexpr double exact1 = cosine_32(k), exact2 = cosine_32(2 * k), exact3 = cosine_32(3 * k);
+    constexpr T cos1 = exact1, cos2 = exact2;
+    constexpr T tan1 = sine_32(k) / exact1, tan2 = sine_32(2 * k) / exact2, tan3 = sine_32(3 * k) / exact3;
+    const T r1 = fused(tan1, im[1], re[1]), i1 = fused(-tan1, re[1], im[1]);
+    const T r2 = fused(tan2, im[2], re[2]), i2 = fused(-tan2, re[2], im[2]);
+    const T r3 = fused(tan3, im[3], re[3]), i3 = fused(-tan3, re[3], im[3]);
+    const T ar = fused(cos2, r2, re[0]), ai = fused(cos2, i2, im[0]);
+    const T br = fused(-cos2, r2, re[0]), bi = fused(-cos2, i2, im[0]);
+    constexpr T ratio = exact3 / exact1;
+    const T cr = fused(ratio, r3, r1), ci = fused(ratio, i3, i1);
+    const T dr = fused(-ratio, r3, r1), di = fused(-ratio, i3, i1);
+    re[0] = fused(cos1, cr, ar), im[0] = fused(cos1, ci, ai);
+    re[1] = fused(cos1, di, br), im[1] = fused(-cos1, dr, bi);
+    re[2] = fused(-cos1, cr, ar), im[2] = fused(-cos1, ci, ai);
+    re[3] = fused(-cos1, di, br), im[3] = fused(cos1, dr, bi);
   }
 }
 
 // 32 = 8 x 4 points. Column n2 takes points n2, n2 + 4, ...; `sums` and `differences` are those of points i and i + 16.
-template <int n2>
-__device__ inline void column_32(const float (&sr)[16], const float (&si)[16], const float (&dr)[16],
-                                 const float (&di)[16], float (&re)[8], float (&im)[8]) {
+template <int n2, typename T>
+__device__ inline void column_32(const T (&sr)[16], const T (&si)[16], const T (&dr)[16], const T (&di)[16], T (&re)[8],
+                                 T (&im)[8]) {
   // A transform of 8 points whose first step, sums and differences of points 4 apart, is done.
-  const float ar = sr[n2] + sr[n2 + 8], ai = si[n2] + si[n2 + 8], br = sr[n2] - sr[n2 + 8], bi = si[n2] - si[n2 + 8];
-  const float cr = sr[n2 + 4] + sr[n2 + 12], ci = si[n2 + 4] + si[n2 + 12];
-  const float er = sr[n2 + 4] - sr[n2 + 12], ei = si[n2 + 4] - si[n2 + 12];
+  const T ar = sr[n2] + sr[n2 + 8], ai = si[n2] + si[n2 + 8], br = sr[n2] - sr[n2 + 8], bi = si[n2] - si[n2 + 8];
+  const T cr = sr[n2 + 4] + sr[n2 + 12], ci = si[n2 + 4] + si[n2 + 12];
+  const T er = sr[n2 + 4] - sr[n2 + 12], ei = si[n2 + 4] - si[n2 + 12];
   re[0] = ar + cr, im[0] = ai + ci;
   re[4] = ar - cr, im[4] = ai - ci;
   re[2] = br + ei, im[2] = bi - er;
   re[6] = br - ei, im[6] = bi + er;
   // Odd outputs: even part d0, d2 (times -i) and odd part d1, d3 turned by 1/8.
-  const float fr = dr[n2] + di[n2 + 8], fi = di[n2] - dr[n2 + 8], gr = dr[n2] - di[n2 + 8], gi = di[n2] + dr[n2 + 8];
-  float hr = dr[n2 + 4] + di[n2 + 12], hi = di[n2 + 4] - dr[n2 + 12];
-  float kr = dr[n2 + 4] - di[n2 + 12], ki = di[n2 + 4] + dr[n2 + 12];
+  const T fr = dr[n2] + di[n2 + 8], fi = di[n2] - dr[n2 + 8], gr = dr[n2] - di[n2 + 8], gi = di[n2] + dr[n2 + 8];
+  T hr = dr[n2 + 4] + di[n2 + 12], hi = di[n2 + 4] - dr[n2 + 12];
+  T kr = dr[n2 + 4] - di[n2 + 12], ki = di[n2 + 4] + dr[n2 + 12];
   rotate_45(hr, hi);
   turn_32<8>(kr, ki);
   rotate_45(kr, ki);
@@ -186,10 +193,10 @@ __device__ inline void column_32(const float (&sr)[16], const float (&si)[16], c
   re[7] = gr - kr, im[7] = gi - ki;
 }
 
-template <int k1>
-__device__ inline void row_32(const float (&ar)[4][8], const float (&ai)[4][8], float (&re)[32], float (&im)[32]) {
+template <int k1, typename T>
+__device__ inline void row_32(const T (&ar)[4][8], const T (&ai)[4][8], T (&re)[32], T (&im)[32]) {
   if constexpr (k1 < 8) {
-    float r[4] = {ar[0][k1], ar[1][k1], ar[2][k1], ar[3][k1]}, i[4] = {ai[0][k1], ai[1][k1], ai[2][k1], ai[3][k1]};
+    T r[4] = {ar[0][k1], ar[1][k1], ar[2][k1], ar[3][k1]}, i[4] = {ai[0][k1], ai[1][k1], ai[2][k1], ai[3][k1]};
     turned_4<k1>(r, i);
 #pragma unroll
     for (int k2 = 0; k2 < 4; ++k2) re[k1 + 8 * k2] = r[k2], im[k1 + 8 * k2] = i[k2];
@@ -197,9 +204,10 @@ __device__ inline void row_32(const float (&ar)[4][8], const float (&ai)[4][8], 
   }
 }
 
-__device__ inline void transform_32(const float (&sr)[16], const float (&si)[16], const float (&dr)[16],
-                                    const float (&di)[16], float (&re)[32], float (&im)[32]) {
-  float ar[4][8], ai[4][8];
+template <typename T>
+__device__ inline void transform_32(const T (&sr)[16], const T (&si)[16], const T (&dr)[16], const T (&di)[16],
+                                    T (&re)[32], T (&im)[32]) {
+  T ar[4][8], ai[4][8];
   column_32<0>(sr, si, dr, di, ar[0], ai[0]);
   column_32<1>(sr, si, dr, di, ar[1], ai[1]);
   column_32<2>(sr, si, dr, di, ar[2], ai[2]);
@@ -379,6 +387,62 @@ __device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filte
   return __any_sync(0xFFFFFFFF, rough);
 }
 
+// The pair again in double, for the few that need it: the same transform, its exchange in two turns. `exchange` has
+// room for 32 x 34 doubles.
+template <int rows>
+__device__ __noinline__ void exact_pair(const MelParams& p, const Source& source, int clip, int frame, int frames,
+                                        double* exchange) {
+  const int lane = threadIdx.x % 32, start = 256 * frame + p.first_sample;
+  double sr[16], si[16], dr[16], di[16], re[32], im[32];
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    const double w = 0.5 * p.exact_window[32 * i + lane], v = 0.5 * p.exact_window[32 * i + 512 + lane];
+    const auto x = [&](int k) { return static_cast<double>(source.padded(start + lane + 32 * k, p.pad_zeros)); };
+    const double a = x(i) * w, b = x(i + 8) * w, c = x(i + 16) * v, d = x(i + 24) * v;
+    sr[i] = a + c, dr[i] = a - c, si[i] = b + d, di[i] = b - d;
+  }
+  transform_32(sr, si, dr, di, re, im);
+  __syncwarp();
+#pragma unroll
+  for (int c = 0; c < 32; ++c) exchange[c * 33 + lane] = re[c];
+  __syncwarp();
+#pragma unroll
+  for (int j = 0; j < 32; ++j) re[j] = exchange[lane * 33 + j];
+  __syncwarp();
+#pragma unroll
+  for (int c = 0; c < 32; ++c) exchange[c * 33 + lane] = im[c];
+  __syncwarp();
+#pragma unroll
+  for (int j = 0; j < 32; ++j) im[j] = exchange[lane * 33 + j];
+  __syncwarp();
+#pragma unroll
+  for (int j = 0; j < 32; ++j) {
+    const double2 turn = p.exact_turns[j * lane];
+    const double old = re[j];
+    re[j] = old * turn.x - im[j] * turn.y, im[j] = old * turn.y + im[j] * turn.x;
+  }
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    sr[i] = re[i] + re[i + 16], dr[i] = re[i] - re[i + 16], si[i] = im[i] + im[i + 16], di[i] = im[i] - im[i + 16];
+  }
+  transform_32(sr, si, dr, di, re, im);
+  for (int which = 0; which < 2 && frame + which < min(frames, p.out_frames); ++which) {
+#pragma unroll
+    for (int m = 0; m < rows; ++m) {
+      double other_re = __shfl_sync(0xFFFFFFFF, re[31 - m], (32 - lane) % 32);
+      double other_im = __shfl_sync(0xFFFFFFFF, im[31 - m], (32 - lane) % 32);
+      if (lane == 0) other_re = re[(32 - m) % 32], other_im = im[(32 - m) % 32];
+      const double a = which == 0 ? re[m] + other_re : im[m] + other_im,
+                   b = which == 0 ? im[m] - other_im : other_re - re[m];
+      const double power = a * a + b * b;
+      exchange[32 * m + lane] = p.power ? power : sqrt(power + p.exact_epsilon);
+    }
+    __syncwarp();
+    exact_filters<WarpGroup>(p, clip, frame + which, exchange);
+    __syncwarp();
+  }
+}
+
 // A launch may begin, and copy its tables, while the one before it still runs; it waits before it reads the batch.
 __device__ inline void let_next_launch_begin() {
 #if __CUDA_ARCH__ >= 900
@@ -453,11 +517,7 @@ __global__ void __launch_bounds__(32 * warps_per_block, 1)
     const int frames = line.frame_count();
     const bool rough = filter_pair<Quads>(p, filters, own_filters, weights, exchange, spectrum_rms, row,
                                           frame + 1 < p.out_frames, frame + 1 < frames, lane);
-    if (rough) {
-      for (int f = frame; f < min(frame + 2, min(frames, p.out_frames)); ++f) {
-        exact_frame<WarpGroup>(p, line.source(gain), own_clip, f, reinterpret_cast<double*>(exchange));
-      }
-    }
+    if (rough) exact_pair<rows>(p, line.source(gain), own_clip, frame, frames, reinterpret_cast<double*>(exchange));
     __syncwarp();
   }
 }

@@ -81,22 +81,34 @@ __device__ inline float finish(const MelParams& p, float sum) {
 
 // Threads that work on one frame together: a warp or a block.
 struct WarpGroup {
-  static constexpr int size = 32, max_points = 1024;
+  static constexpr int size = 32;
   __device__ int rank() const { return threadIdx.x % 32; }
   __device__ void sync() const { __syncwarp(); }
 };
 struct BlockGroup {
-  static constexpr int size = 128, max_points = 8192;
+  static constexpr int size = 128;
   __device__ int rank() const { return threadIdx.x; }
   __device__ void sync() const { __syncthreads(); }
 };
+
+// Filters and logarithm of one frame in double; `magnitude` is shared memory.
+template <typename Group>
+__device__ inline void exact_filters(const MelParams& p, int clip, int frame, const double* magnitude) {
+  for (int mel = Group().rank(); mel < p.n_mels; mel += Group::size) {
+    double sum = 0;
+    for (int i = 0; i < p.taps[mel]; ++i)
+      sum += p.exact_weights[p.weights_at[mel] + i] * magnitude[p.first_bin[mel] + i];
+    const double value = p.log ? log(fmax(sum, p.exact_floor) + p.exact_offset) * p.exact_log_scale : sum;
+    store(p, clip, frame, mel, static_cast<float>(value * p.exact_scale + p.exact_shift));
+  }
+}
 
 // One frame in double by Horner's rule, a bin a thread: slow, and only for the rare frame that needs it. `buffer` is
 // shared memory for n_fft doubles.
 template <typename Group>
 __device__ __noinline__ void exact_frame(const MelParams& p, const Source& source, int clip, int frame,
                                          double* buffer) {
-  constexpr int bins_each = Group::max_points / 2 / Group::size + 1;
+  constexpr int bins_each = 8192 / 2 / Group::size + 1;
   const Group group;
   const int start = frame * p.hop + p.first_sample;
   group.sync();
@@ -122,12 +134,7 @@ __device__ __noinline__ void exact_frame(const MelParams& p, const Source& sourc
   own = 0;
   for (int k = group.rank(); k < p.bins; k += Group::size, ++own) buffer[k] = magnitude[own];
   group.sync();
-  for (int mel = group.rank(); mel < p.n_mels; mel += Group::size) {
-    double sum = 0;
-    for (int i = 0; i < p.taps[mel]; ++i) sum += p.exact_weights[p.weights_at[mel] + i] * buffer[p.first_bin[mel] + i];
-    const double value = p.log ? log(fmax(sum, p.exact_floor) + p.exact_offset) * p.exact_log_scale : sum;
-    store(p, clip, frame, mel, static_cast<float>(value * p.exact_scale + p.exact_shift));
-  }
+  exact_filters<Group>(p, clip, frame, buffer);
   group.sync();
 }
 
