@@ -2,7 +2,8 @@
 // in shared memory, by passes of radix 2, 3, 4, 5 and 8.
 #pragma once
 
-#include "features/cuda/mel_1024.cuh"
+#include "features/cuda/mel_device.cuh"
+#include "features/cuda/transform_32.cuh"
 
 namespace myxtts::gpu {
 
