@@ -8,12 +8,10 @@
 namespace myxtts {
 namespace {
 
-using Key = const std::string&;
-
 constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 // Makes `&config.<member>` a field address.
-#define AT(member) [](Config& c, Key) -> FieldAddress { return &c.member; }
+#define AT(member) [](Config& c) -> FieldAddress { return &c.member; }
 
 bool is_device(const std::string& text) {
   if (text == "auto" || text == "cpu" || text == "cuda") return true;
@@ -21,7 +19,7 @@ bool is_device(const std::string& text) {
          text.find_first_not_of("0123456789", 5) == std::string::npos;
 }
 
-FieldAddress mel_override(Config& config, Key) { return MelOverride{&config.data.mel_overrides}; }
+FieldAddress mel_override(Config& config) { return MelOverride{&config.data.mel_overrides}; }
 
 Field mel_number(std::string key, std::string meaning) {
   Field field{"data", std::move(key), mel_override, std::move(meaning)};
@@ -309,7 +307,7 @@ bool store(const Field& field, Config& config, const std::string& text) {
                                  }
                                  return true;
                                }},
-                    field.address(config, field.key));
+                    field.address(config));
 }
 
 }  // namespace
@@ -359,7 +357,7 @@ std::string value_text(const Field& field, const Config& config) {
                    const auto found = mel.overrides->find(field.key);
                    return found == mel.overrides->end() ? field.automatic : found->second;
                  }},
-      field.address(copy, field.key));
+      field.address(copy));
 }
 
 std::string allowed_text(const Field& field) {
@@ -380,7 +378,7 @@ std::string allowed_text(const Field& field) {
                                },
                                [&](const IntRange*) { return limits("a whole number or a range such as 8-16,"); },
                                [&](const MelOverride) { return std::string("a value of its kind, or preset"); }},
-                    field.address(any, field.key));
+                    field.address(any));
 }
 
 void set_field(ResolvedConfig& config, const Field& field, const std::string& text, const Source& source) {

@@ -22,7 +22,7 @@ using FieldAddress = std::variant<bool*, int64_t*, double*, std::string*, IntRan
 struct Field {
   std::string section;
   std::string key;
-  FieldAddress (*address)(Config&, const std::string& key);
+  FieldAddress (*address)(Config&);
   std::string meaning;
   std::string flag = {};                    // "--batch-size", or empty
   std::vector<std::string> old_names = {};  // accepted in files as well

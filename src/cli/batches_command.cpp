@@ -44,7 +44,7 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   plan.batch(epoch, first, rank, world_size);  // throws what cannot be before anything is shown
   console.info("{} batches an epoch in {} shapes; {} clips wait for the next epoch", plan.batches_per_epoch(),
                plan.shapes().size(), plan.clips_left_out());
-  console.info("  {:>5}  {:<12} {:<18} {:<16}  {}", "batch", "text", "mel", "hash", "clips");
+  console.info("  {:>5}  {:<12} {:<17} {:<16}  {}", "batch", "text", "mel", "hash", "clips");
   nlohmann::ordered_json json;
   json["batches"] = nlohmann::ordered_json::array();
   const uint64_t end = first + std::min(static_cast<uint64_t>(options.batches), plan.batches_per_epoch() - first);
@@ -54,8 +54,9 @@ int show_batches(const Options& options, const std::string& json_file, const Con
     std::vector<std::string> ids;
     for (const uint32_t clip : planned.clips) ids.push_back(corpus.clips[clip].id);
     const std::string hash = hash_hex(batch.hash());
-    console.info("  {:>5}  [{}, {}]{:<4} [{}, {}, {}]{:<4} {}  {} ... {}", index, batch.rows, batch.text_length, "",
-                 batch.rows, batch.mel_frames, batch.n_mels, "", hash, ids.front(), ids.back());
+    console.info(
+        "  {:>5}  {:<12} {:<17} {:<16}  {} ... {}", index, fmt::format("[{}, {}]", batch.rows, batch.text_length),
+        fmt::format("[{}, {}, {}]", batch.rows, batch.mel_frames, batch.n_mels), hash, ids.front(), ids.back());
     json["batches"].push_back(
         {{"index", index},
          {"shape", {{"text", {batch.rows, batch.text_length}}, {"mel", {batch.rows, batch.mel_frames, batch.n_mels}}}},
@@ -72,11 +73,7 @@ int show_batches(const Options& options, const std::string& json_file, const Con
 void add_batches_command(CLI::App& app, Program& program) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("batches", "show what the loader feeds");
-  command
-      ->add_option("--num-batches", options->batches, "how many")
-
-      ->capture_default_str()
-      ->type_name("N");
+  command->add_option("--num-batches", options->batches, "how many")->capture_default_str()->type_name("N");
   command->add_option("--epoch", options->epoch, "counted from 0")->capture_default_str()->type_name("N");
   command->add_option("--start-batch", options->first, "first batch of the epoch to show")
       ->capture_default_str()

@@ -38,8 +38,7 @@ void add_config_flags(CLI::App& command, ConfigFlags& flags, const std::vector<s
       ->group("Configuration");
   for (const Field& field : config_fields()) {
     Config any;
-    if (field.flag.empty() || !used(field.key) || std::holds_alternative<bool*>(field.address(any, field.key)))
-      continue;
+    if (field.flag.empty() || !used(field.key) || std::holds_alternative<bool*>(field.address(any))) continue;
     command
         .add_option_function<std::string>(
             field.flag,

@@ -1,9 +1,11 @@
 import json
 import pathlib
 import shutil
+import subprocess
 
 import numpy as np
 import xxhash
+from conftest import BINARY
 
 
 def report(myxtts, tmp_path, *arguments):
@@ -29,10 +31,6 @@ def test_a_bad_clip_is_listed_and_strict_makes_it_an_error(myxtts, corpus, tmp_p
     assert found["accepted"] == 39
     assert [clip["id"] for clip in found["rejected"]] == ["demo-00007"]
     assert "unreadable" in found["rejected"][0]["reason"] and found["rejected"][0]["path"].endswith("demo-00007.wav")
-    import subprocess
-
-    from conftest import BINARY
-
     assert subprocess.run([BINARY, "prepare", folder, "--strict"], capture_output=True).returncode == 1
 
 
