@@ -97,7 +97,8 @@ DealtFilters deal_filters(const std::vector<MelFilter>& filters, const std::vect
       const Task& task = round.tasks[lane];
       const auto mel = static_cast<size_t>(std::max(task.mel, 0));
       dealt.lanes.push_back(
-          {task.first_bin, task.mel, task.mel < 0 || doubt_shares.empty() ? 0.0F : doubt_shares[mel], 0});
+          {static_cast<int16_t>(task.first_bin), static_cast<int16_t>(task.mel),
+           task.mel < 0 || doubt_shares.empty() ? 0.0F : doubt_shares[mel]});
       const int zeros = task.mel < 0 ? 0 : filters[mel].first_bin + task.skipped - task.first_bin;
       for (int i = 0; i < task.count; ++i) {
         float4& four = dealt.table[at + static_cast<size_t>((zeros + i) / 4) * 32 + lane];

@@ -12,6 +12,7 @@
 
 #include "features/cuda/mel_device.cuh"
 #include "features/cuda/transform_32.cuh"
+#include "features/cuda/transform_any.cuh"
 
 namespace myxtts::gpu {
 
@@ -40,11 +41,16 @@ struct Shared1024 {
   float4 turns[16][32];  // [j / 2][lane]: e^(-2 pi i lane j / 1024) of j and j + 1
   float window[16][32];  // [i][lane]: of sample 32 i + lane
   ClipLine clips[max_clips_1024];
-  float2 exchange[warps_per_block][32 * row_stride];
+  FilterLane lanes[max_rounds][32];
+  unsigned doubtful[warps_per_block];  // a bit for each of a warp's last 32 pairs
+  alignas(16) float2 exchange[warps_per_block][32 * row_stride];
   // float4 weights[] follow
 };
 
-// Eight samples 32 apart near a clip's end. Not inlined: few pairs need it, and its code is long.
+__device__ inline float gain_of(const MelParams& p, int clip) { return p.gains == nullptr ? 0.0F : p.gains[clip]; }
+
+// Eight samples 32 apart of a clip that is shorter than what a pair sees. Not inlined: few pairs need it, and its code
+// is long.
 __device__ __noinline__ void padded_samples(const Source& source, int start, bool zeros, float (&out)[8]) {
 #pragma unroll
   for (int k = 0; k < 8; ++k) out[k] = source.padded(start + 32 * k, zeros);
@@ -68,6 +74,14 @@ __device__ inline void load_pair(const MelParams& p, const ClipLine& clip, float
   if (inside) {
 #pragma unroll
     for (int i = 0; i < 40; ++i) x[i] = sample_steps * source.at(start + lane + 32 * i);
+    return;
+  }
+  if (clip.length >= 1280) {  // one reflection is enough
+#pragma unroll
+    for (int i = 0; i < 40; ++i) {
+      const int at = start + lane + 32 * i, folded = min(abs(at), 2 * (clip.length - 1) - abs(at));
+      x[i] = p.pad_zeros && at != folded ? 0.0F : sample_steps * source.at(max(folded, 0));
+    }
     return;
   }
 #pragma unroll
@@ -165,9 +179,12 @@ __device__ inline void magnitudes(const MelParams& p, const float (&re)[32], con
 // Filters and logarithm of both frames. True when either is in doubt.
 template <typename Quads>
 __device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filters,
-                                   const FilterLane (&own)[Quads::rounds], const float4* weights,
+                                   const FilterLane (&lanes)[max_rounds][32], const float4* weights,
                                    const float2* magnitude, float spectrum_rms, int64_t row, bool second_row,
                                    bool second_frame, int lane) {
+  FilterLane own[Quads::rounds];
+#pragma unroll
+  for (int round = 0; round < Quads::rounds; ++round) own[round] = lanes[round][lane];
   // Every round's sums before anything is done with one of them: their loads overlap.
   float first[Quads::rounds], second[Quads::rounds];
 #pragma unroll
@@ -216,60 +233,32 @@ __device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filte
   return __any_sync(0xFFFFFFFF, rough);
 }
 
-// The pair again in double, for the few that need it: the same transform, its exchange in two turns. `exchange` has
-// room for 32 x 34 doubles.
-template <int rows>
+// A pair again in double by the whole block, for the few that need it. `buffers` has room for twice 1024 points.
 __device__ __noinline__ void exact_pair(const MelParams& p, const Source& source, int clip, int frame, int frames,
-                                        double* exchange) {
-  const int lane = threadIdx.x % 32, start = 256 * frame + p.first_sample;
-  double sr[16], si[16], dr[16], di[16], re[32], im[32];
-#pragma unroll
-  for (int i = 0; i < 16; ++i) {
-    const double w = 0.5 * p.exact_window[32 * i + lane], v = 0.5 * p.exact_window[32 * i + 512 + lane];
-    const auto x = [&](int k) { return static_cast<double>(source.padded(start + lane + 32 * k, p.pad_zeros)); };
-    const double a = x(i) * w, b = x(i + 8) * w, c = x(i + 16) * v, d = x(i + 24) * v;
-    sr[i] = a + c, dr[i] = a - c, si[i] = b + d, di[i] = b - d;
+                                        double2* buffers) {
+  const int start = 256 * frame + p.first_sample;
+  double2 *in = buffers, *out = buffers + 1024;
+  for (int i = threadIdx.x; i < 1024; i += blockDim.x) {
+    const double w = 0.5 * p.exact_window[i];
+    in[i] = {w * source.padded(start + i, p.pad_zeros), w * source.padded(start + 256 + i, p.pad_zeros)};
   }
-  transform_32(sr, si, dr, di, re, im);
-  __syncwarp();
-#pragma unroll
-  for (int c = 0; c < 32; ++c) exchange[c * 33 + lane] = re[c];
-  __syncwarp();
-#pragma unroll
-  for (int j = 0; j < 32; ++j) re[j] = exchange[lane * 33 + j];
-  __syncwarp();
-#pragma unroll
-  for (int c = 0; c < 32; ++c) exchange[c * 33 + lane] = im[c];
-  __syncwarp();
-#pragma unroll
-  for (int j = 0; j < 32; ++j) im[j] = exchange[lane * 33 + j];
-  __syncwarp();
-#pragma unroll
-  for (int j = 0; j < 32; ++j) {
-    const double2 turn = p.exact_turns[j * lane];
-    const double old = re[j];
-    re[j] = old * turn.x - im[j] * turn.y, im[j] = old * turn.y + im[j] * turn.x;
+  __syncthreads();
+  for (int stride = 1; stride < 1024; stride *= 4) {
+    transform_pass<4>(p.exact_turns, 1024, in, out, 256 / stride, stride);
+    double2* const swap = in;
+    in = out, out = swap;
   }
-#pragma unroll
-  for (int i = 0; i < 16; ++i) {
-    sr[i] = re[i] + re[i + 16], dr[i] = re[i] - re[i + 16], si[i] = im[i] + im[i + 16], di[i] = im[i] - im[i + 16];
+  for (int k = threadIdx.x; k < p.bins; k += blockDim.x) {
+    const double2 a = in[k], b = in[(1024 - k) % 1024];
+    out[k] = {exact_magnitude(p, a.x + b.x, a.y - b.y), exact_magnitude(p, a.y + b.y, b.x - a.x)};
   }
-  transform_32(sr, si, dr, di, re, im);
-  for (int which = 0; which < 2 && frame + which < min(frames, p.out_frames); ++which) {
-#pragma unroll
-    for (int m = 0; m < rows; ++m) {
-      double other_re = __shfl_sync(0xFFFFFFFF, re[31 - m], (32 - lane) % 32);
-      double other_im = __shfl_sync(0xFFFFFFFF, im[31 - m], (32 - lane) % 32);
-      if (lane == 0) other_re = re[(32 - m) % 32], other_im = im[(32 - m) % 32];
-      const double a = which == 0 ? re[m] + other_re : im[m] + other_im,
-                   b = which == 0 ? im[m] - other_im : other_re - re[m];
-      const double power = a * a + b * b;
-      exchange[32 * m + lane] = p.power ? power : sqrt(power + p.exact_epsilon);
-    }
-    __syncwarp();
-    exact_filters<WarpGroup>(p, clip, frame + which, exchange);
-    __syncwarp();
+  __syncthreads();
+  const int rows = min(2, min(frames, p.out_frames) - frame);
+  for (int i = threadIdx.x; i < rows * p.n_mels; i += blockDim.x) {
+    const int which = i / p.n_mels, mel = i % p.n_mels;
+    store(p, clip, frame + which, mel, exact_value(p, mel, which == 0 ? &out->x : &out->y, 2));
   }
+  __syncthreads();
 }
 
 // A launch may begin, and copy its tables, while the one before it still runs; it waits before it reads the batch.
@@ -297,6 +286,7 @@ __global__ void __launch_bounds__(32 * warps_per_block, 1)
     shared.window[i / 32][i % 32] = p.window[i] * (0.5F / sample_steps);
   }
   for (int i = threadIdx.x; i < filters.weights; i += blockDim.x) weights[i] = filters.table[i];
+  for (int i = threadIdx.x; i < 32 * Quads::rounds; i += blockDim.x) shared.lanes[i / 32][i % 32] = filters.lanes[i];
   wait_for_earlier_launches();
   for (int i = threadIdx.x; i < p.count; i += blockDim.x) {
     const Source source = source_of(p, i);
@@ -306,48 +296,57 @@ __global__ void __launch_bounds__(32 * warps_per_block, 1)
   }
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   float2* exchange = shared.exchange[warp];
-  FilterLane own_filters[Quads::rounds];
-#pragma unroll
-  for (int round = 0; round < Quads::rounds; ++round) own_filters[round] = filters.lanes[32 * round + lane];
   __syncthreads();
 
-  // Every block takes an equal share of all pairs, neighbours together; its warps take them in turn.
-  const int pairs = (p.out_frames + 1) / 2;
-  const auto total = static_cast<int64_t>(pairs) * p.count;
-  const auto begin = static_cast<int>(total * blockIdx.x / gridDim.x),
-             end = static_cast<int>(total * (blockIdx.x + 1) / gridDim.x);
-  int clip = (begin + warp) / pairs, pair = (begin + warp) % pairs;
-  for (int item = begin + warp; item < end; item += warps_per_block) {
-    const int own_clip = clip, frame = 2 * pair;
-    const ClipLine line = shared.clips[clip];
-    pair += warps_per_block;
-    while (pair >= pairs) pair -= pairs, ++clip;
-    if (frame >= line.frame_count()) {
-      for (int f = frame; f < min(frame + 2, p.out_frames); ++f) {
-        for (int mel = lane; mel < p.n_mels; mel += 32) store(p, own_clip, f, mel, p.padding);
+  // Every block takes an equal share of all pairs, neighbours together; its warps take them in turn. Pairs in doubt wait
+  // until each warp has done 32.
+  const unsigned pairs = static_cast<unsigned>(p.out_frames + 1) / 2, total = pairs * static_cast<unsigned>(p.count);
+  const unsigned share = total / gridDim.x, rest = total % gridDim.x;
+  const unsigned begin = blockIdx.x * share + min(blockIdx.x, rest), end = begin + share + (blockIdx.x < rest ? 1 : 0);
+  for (unsigned round = begin; round < end; round += 32 * warps_per_block) {
+    unsigned doubtful = 0, item = round + warp;
+    for (unsigned bit = 1; bit != 0 && item < end; bit *= 2, item += warps_per_block) {
+      const int clip = static_cast<int>(item / pairs), frame = 2 * static_cast<int>(item % pairs);
+      const ClipLine line = shared.clips[clip];
+      if (frame >= line.frame_count()) {
+        for (int f = frame; f < min(frame + 2, p.out_frames); ++f) {
+          for (int mel = lane; mel < p.n_mels; mel += 32) store(p, clip, f, mel, p.padding);
+        }
+        continue;
       }
-      continue;
-    }
-    const float gain = p.gains == nullptr ? 0.0F : p.gains[own_clip];
-    float x[40], re[32], im[32];
-    load_pair(p, line, gain, 256 * frame + p.first_sample, lane, x);
-    if (item + warps_per_block < end) prefetch_pair(shared.clips[clip], 512 * pair + p.first_sample, lane);
-    // The loudest lane stands for all: a bound is enough.
-    float energy = 0.0F;
+      float x[40], re[32], im[32];
+      load_pair(p, line, gain_of(p, clip), 256 * frame + p.first_sample, lane, x);
+      const unsigned next = min(item + warps_per_block, end - 1);
+      prefetch_pair(shared.clips[next / pairs], 512 * static_cast<int>(next % pairs) + p.first_sample, lane);
+      // The loudest lane stands for all: a bound is enough.
+      float energy = 0.0F;
 #pragma unroll
-    for (int i = 0; i < 40; ++i) energy = fmaf(x[i], x[i], energy);
-    transform_1024(x, shared, exchange, lane, re, im);
-    magnitudes<rows, Quads>(p, re, im, exchange, lane);
-    energy = 16.0F * __uint_as_float(__reduce_max_sync(0xFFFFFFFF, __float_as_uint(energy)));
-    __syncwarp();
-    // By Parseval: half of 32 such lanes, since a Hann window keeps 3/8 of a steady sound's energy.
-    const float spectrum_rms = fast_root(energy) * (1.0F / sample_steps);
-    const int64_t row = (static_cast<int64_t>(own_clip) * p.out_frames + frame) * p.n_mels;
-    const int frames = line.frame_count();
-    const bool rough = filter_pair<Quads>(p, filters, own_filters, weights, exchange, spectrum_rms, row,
-                                          frame + 1 < p.out_frames, frame + 1 < frames, lane);
-    if (rough) exact_pair<rows>(p, line.source(gain), own_clip, frame, frames, reinterpret_cast<double*>(exchange));
-    __syncwarp();
+      for (int i = 0; i < 40; ++i) energy = fmaf(x[i], x[i], energy);
+      transform_1024(x, shared, exchange, lane, re, im);
+      magnitudes<rows, Quads>(p, re, im, exchange, lane);
+      energy = 16.0F * __uint_as_float(__reduce_max_sync(0xFFFFFFFF, __float_as_uint(energy)));
+      __syncwarp();
+      // By Parseval: half of 32 such lanes, since a Hann window keeps 3/8 of a steady sound's energy.
+      const float spectrum_rms = fast_root(energy) * (1.0F / sample_steps);
+      const int64_t row = (static_cast<int64_t>(clip) * p.out_frames + frame) * p.n_mels;
+      if (filter_pair<Quads>(p, filters, shared.lanes, weights, exchange, spectrum_rms, row, frame + 1 < p.out_frames,
+                             frame + 1 < line.frame_count(), lane)) {
+        doubtful |= bit;
+      }
+      __syncwarp();
+    }
+    shared.doubtful[warp] = doubtful;
+    __syncthreads();
+    for (int w = 0; w < warps_per_block; ++w) {
+      for (unsigned bits = shared.doubtful[w]; bits != 0; bits &= bits - 1) {
+        const unsigned again = round + w + warps_per_block * (__ffs(static_cast<int>(bits)) - 1);
+        const int clip = static_cast<int>(again / pairs), frame = 2 * static_cast<int>(again % pairs);
+        const ClipLine& line = shared.clips[clip];
+        exact_pair(p, line.source(gain_of(p, clip)), clip, frame, line.frame_count(),
+                   reinterpret_cast<double2*>(shared.exchange));
+      }
+    }
+    __syncthreads();
   }
 }
 

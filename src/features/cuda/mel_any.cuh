@@ -1,47 +1,44 @@
-// The kernel for any other transform: a block takes two neighbouring frames as one complex transform of n_fft points,
-// in shared memory, by passes of radix 2, 3, 4, 5 and 8.
+// The kernel for any other transform: a block takes two neighbouring frames as one complex transform of n_fft points in
+// shared memory.
 #pragma once
 
 #include "features/cuda/mel_device.cuh"
-#include "features/cuda/transform_32.cuh"
+#include "features/cuda/transform_any.cuh"
 
 namespace myxtts::gpu {
 
-constexpr int threads_any = BlockGroup::size;
-template <int radix>
-__device__ inline void any_pass(const MelParams& p, const float2* in, float2* out, int groups, int stride) {
-  for (int b = threadIdx.x; b < groups * stride; b += threads_any) {
-    const int group = b / stride, q = b % stride;
-    float re[radix], im[radix];
-#pragma unroll
-    for (int k = 0; k < radix; ++k) {
-      const float2 x = in[q + stride * (group + groups * k)];
-      re[k] = x.x, im[k] = x.y;
+constexpr int threads_any = 128;
+
+// One frame in double by Horner's rule, a bin a thread: slow, and only for the rare frame that needs it. `buffer` is
+// shared memory for n_fft doubles.
+__device__ __noinline__ void exact_frame(const MelParams& p, const Source& source, int clip, int frame,
+                                         double* buffer) {
+  constexpr int bins_each = 8192 / 2 / threads_any + 1;
+  const int start = frame * p.hop + p.first_sample;
+  __syncthreads();
+  for (int i = threadIdx.x; i < p.n_fft; i += threads_any) {
+    buffer[i] = p.exact_window[i] * static_cast<double>(source.padded(start + i, p.pad_zeros));
+  }
+  __syncthreads();
+  // Two rounds over the bins: the values wait in local memory until the samples are no longer needed.
+  double magnitude[bins_each];
+  int own = 0;
+  for (int k = threadIdx.x; k < p.bins; k += threads_any, ++own) {
+    const double2 turn = p.exact_turns[k];
+    double re = 0, im = 0;
+    for (int i = p.n_fft - 1; i >= 0; --i) {
+      const double next = fma(re, turn.x, fma(-im, turn.y, buffer[i]));
+      im = fma(re, turn.y, im * turn.x);
+      re = next;
     }
-    if constexpr (radix == 8) {
-      transform_8(re, im);
-    } else if constexpr (radix == 4) {
-      transform_4(re, im);
-    } else {  // the definition, for the few passes of radix 2, 3 and 5
-      float sum_re[radix], sum_im[radix];
-#pragma unroll
-      for (int j = 0; j < radix; ++j) {
-        sum_re[j] = sum_im[j] = 0.0F;
-#pragma unroll
-        for (int k = 0; k < radix; ++k) {
-          const float2 w = p.turns[j * k % radix * (p.n_fft / radix)];
-          sum_re[j] += re[k] * w.x - im[k] * w.y;
-          sum_im[j] += re[k] * w.y + im[k] * w.x;
-        }
-      }
-#pragma unroll
-      for (int j = 0; j < radix; ++j) re[j] = sum_re[j], im[j] = sum_im[j];
-    }
-#pragma unroll
-    for (int j = 0; j < radix; ++j) {
-      const float2 w = p.turns[group * j * stride];
-      out[q + stride * (radix * group + j)] = make_float2(re[j] * w.x - im[j] * w.y, re[j] * w.y + im[j] * w.x);
-    }
+    magnitude[own] = exact_magnitude(p, re, im);
+  }
+  __syncthreads();
+  own = 0;
+  for (int k = threadIdx.x; k < p.bins; k += threads_any, ++own) buffer[k] = magnitude[own];
+  __syncthreads();
+  for (int mel = threadIdx.x; mel < p.n_mels; mel += threads_any) {
+    store(p, clip, frame, mel, exact_value(p, mel, buffer, 1));
   }
   __syncthreads();
 }
@@ -81,19 +78,19 @@ __global__ void __launch_bounds__(threads_any)
       groups /= radix;
       switch (radix) {
         case 2:
-          any_pass<2>(p, in, out, groups, stride);
+          transform_pass<2>(p.turns, p.n_fft, in, out, groups, stride);
           break;
         case 3:
-          any_pass<3>(p, in, out, groups, stride);
+          transform_pass<3>(p.turns, p.n_fft, in, out, groups, stride);
           break;
         case 4:
-          any_pass<4>(p, in, out, groups, stride);
+          transform_pass<4>(p.turns, p.n_fft, in, out, groups, stride);
           break;
         case 5:
-          any_pass<5>(p, in, out, groups, stride);
+          transform_pass<5>(p.turns, p.n_fft, in, out, groups, stride);
           break;
         default:
-          any_pass<8>(p, in, out, groups, stride);
+          transform_pass<8>(p.turns, p.n_fft, in, out, groups, stride);
           break;
       }
       stride *= radix;
@@ -125,7 +122,7 @@ __global__ void __launch_bounds__(threads_any)
     }
     if (__syncthreads_or(rough)) {
       for (int f = frame; f < min(frame + 2, min(frames, p.out_frames)); ++f) {
-        exact_frame<BlockGroup>(p, source, clip, f, reinterpret_cast<double*>(in));
+        exact_frame(p, source, clip, f, reinterpret_cast<double*>(in));
       }
     }
     __syncthreads();

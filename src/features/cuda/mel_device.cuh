@@ -1,5 +1,5 @@
-// The parts that all mel kernels share: reading a sample, the logarithm, storing a row, and the exact version of a
-// frame for where float's rounding would show.
+// The parts that all mel kernels share: reading a sample, the logarithm, storing a row, and a filter in double for
+// where float's rounding would show.
 #pragma once
 
 #include "features/cuda/mel_kernels.h"
@@ -79,63 +79,19 @@ __device__ inline float finish(const MelParams& p, float sum) {
   return sum * p.scale + p.shift;
 }
 
-// Threads that work on one frame together: a warp or a block.
-struct WarpGroup {
-  static constexpr int size = 32;
-  __device__ int rank() const { return threadIdx.x % 32; }
-  __device__ void sync() const { __syncwarp(); }
-};
-struct BlockGroup {
-  static constexpr int size = 128;
-  __device__ int rank() const { return threadIdx.x; }
-  __device__ void sync() const { __syncthreads(); }
-};
-
-// Filters and logarithm of one frame in double; `magnitude` is shared memory.
-template <typename Group>
-__device__ inline void exact_filters(const MelParams& p, int clip, int frame, const double* magnitude) {
-  for (int mel = Group().rank(); mel < p.n_mels; mel += Group::size) {
-    double sum = 0;
-    for (int i = 0; i < p.taps[mel]; ++i)
-      sum += p.exact_weights[p.weights_at[mel] + i] * magnitude[p.first_bin[mel] + i];
-    const double value = p.log ? log(fmax(sum, p.exact_floor) + p.exact_offset) * p.exact_log_scale : sum;
-    store(p, clip, frame, mel, static_cast<float>(value * p.exact_scale + p.exact_shift));
+// One filter of a frame in double, from magnitudes in shared memory that lie `stride` apart, to the value that is stored.
+__device__ inline float exact_value(const MelParams& p, int mel, const double* magnitude, int stride) {
+  double sum = 0;
+  for (int i = 0; i < p.taps[mel]; ++i) {
+    sum += p.exact_weights[p.weights_at[mel] + i] * magnitude[stride * (p.first_bin[mel] + i)];
   }
+  const double value = p.log ? log(fmax(sum, p.exact_floor) + p.exact_offset) * p.exact_log_scale : sum;
+  return static_cast<float>(value * p.exact_scale + p.exact_shift);
 }
 
-// One frame in double by Horner's rule, a bin a thread: slow, and only for the rare frame that needs it. `buffer` is
-// shared memory for n_fft doubles.
-template <typename Group>
-__device__ __noinline__ void exact_frame(const MelParams& p, const Source& source, int clip, int frame,
-                                         double* buffer) {
-  constexpr int bins_each = 8192 / 2 / Group::size + 1;
-  const Group group;
-  const int start = frame * p.hop + p.first_sample;
-  group.sync();
-  for (int i = group.rank(); i < p.n_fft; i += Group::size) {
-    buffer[i] = p.exact_window[i] * static_cast<double>(source.padded(start + i, p.pad_zeros));
-  }
-  group.sync();
-  // Two rounds over the bins: the values wait in local memory until the samples are no longer needed.
-  double magnitude[bins_each];
-  int own = 0;
-  for (int k = group.rank(); k < p.bins; k += Group::size, ++own) {
-    const double2 turn = p.exact_turns[k];
-    double re = 0, im = 0;
-    for (int i = p.n_fft - 1; i >= 0; --i) {
-      const double next = fma(re, turn.x, fma(-im, turn.y, buffer[i]));
-      im = fma(re, turn.y, im * turn.x);
-      re = next;
-    }
-    const double power = re * re + im * im;
-    magnitude[own] = p.power ? power : sqrt(power + p.exact_epsilon);
-  }
-  group.sync();
-  own = 0;
-  for (int k = group.rank(); k < p.bins; k += Group::size, ++own) buffer[k] = magnitude[own];
-  group.sync();
-  exact_filters<Group>(p, clip, frame, buffer);
-  group.sync();
+__device__ inline double exact_magnitude(const MelParams& p, double re, double im) {
+  const double power = re * re + im * im;
+  return p.power ? power : sqrt(power + p.exact_epsilon);
 }
 
 }  // namespace myxtts::gpu

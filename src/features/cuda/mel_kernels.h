@@ -45,10 +45,9 @@ struct MelParams {
 constexpr int min_rounds = 3, max_rounds = 4;
 constexpr int max_clips_1024 = 512;  // that one launch of the kernel for 1024 points takes
 struct FilterLane {
-  int first_bin;
-  int mel;            // -1: none
+  int16_t first_bin;
+  int16_t mel;        // -1: none
   float doubt_share;  // 0: never in doubt
-  int unused;
 };
 struct FilterRounds {
   int count;
