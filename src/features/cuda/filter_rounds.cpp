@@ -96,9 +96,8 @@ DealtFilters deal_filters(const std::vector<MelFilter>& filters, const std::vect
     for (size_t lane = 0; lane < 32; ++lane) {
       const Task& task = round.tasks[lane];
       const auto mel = static_cast<size_t>(std::max(task.mel, 0));
-      dealt.lanes.push_back(
-          {static_cast<int16_t>(task.first_bin), static_cast<int16_t>(task.mel),
-           task.mel < 0 || doubt_shares.empty() ? 0.0F : doubt_shares[mel]});
+      dealt.lanes.push_back({static_cast<int16_t>(task.first_bin), static_cast<int16_t>(task.mel),
+                             task.mel < 0 || doubt_shares.empty() ? 0.0F : doubt_shares[mel]});
       const int zeros = task.mel < 0 ? 0 : filters[mel].first_bin + task.skipped - task.first_bin;
       for (int i = 0; i < task.count; ++i) {
         float4& four = dealt.table[at + static_cast<size_t>((zeros + i) / 4) * 32 + lane];

@@ -298,8 +298,8 @@ __global__ void __launch_bounds__(32 * warps_per_block, 1)
   float2* exchange = shared.exchange[warp];
   __syncthreads();
 
-  // Every block takes an equal share of all pairs, neighbours together; its warps take them in turn. Pairs in doubt wait
-  // until each warp has done 32.
+  // Every block takes an equal share of all pairs, neighbours together; its warps take them in turn. Pairs in doubt
+  // wait until each warp has done 32.
   const unsigned pairs = static_cast<unsigned>(p.out_frames + 1) / 2, total = pairs * static_cast<unsigned>(p.count);
   const unsigned share = total / gridDim.x, rest = total % gridDim.x;
   const unsigned begin = blockIdx.x * share + min(blockIdx.x, rest), end = begin + share + (blockIdx.x < rest ? 1 : 0);

@@ -79,7 +79,8 @@ __device__ inline float finish(const MelParams& p, float sum) {
   return sum * p.scale + p.shift;
 }
 
-// One filter of a frame in double, from magnitudes in shared memory that lie `stride` apart, to the value that is stored.
+// One filter of a frame in double, from magnitudes in shared memory that lie `stride` apart, to the value that is
+// stored.
 __device__ inline float exact_value(const MelParams& p, int mel, const double* magnitude, int stride) {
   double sum = 0;
   for (int i = 0; i < p.taps[mel]; ++i) {
