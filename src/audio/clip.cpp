@@ -8,11 +8,33 @@
 namespace myxtts {
 namespace {
 
-ByteSource bytes_of(const ReadOnlyFile& file) {
-  if (file.size_bytes() == 0) fail("audio", "{} is empty (at byte 0)", file.path().string());
-  return {file.path().string(), file.size_bytes(),
-          [&file](uint64_t offset, std::span<std::byte> into) { return file.read_at(offset, into); }};
-}
+// The place's file and its bytes as a source; the source borrows the file.
+class OpenClip {
+ public:
+  explicit OpenClip(const ClipPlace& place) : file_(place.path) {
+    source.name = place.name();
+    source.size_bytes = place.part ? place.bytes : file_.size_bytes();
+    if (source.size_bytes == 0) fail("audio", "{} is empty (at byte 0)", source.name);
+    if (!place.part && place.bytes != 0 && place.bytes != file_.size_bytes()) {
+      fail("audio", "{} has {} bytes where it had {} when the corpus was prepared", source.name, file_.size_bytes(),
+           place.bytes);
+    }
+    if (place.first_byte + source.size_bytes > file_.size_bytes()) {
+      fail("audio", "{} was cut short (at byte {})", source.name, file_.size_bytes());
+    }
+    source.read_at = [this, first = place.first_byte](uint64_t offset, std::span<std::byte> into) -> size_t {
+      if (offset >= source.size_bytes) return 0;
+      return file_.read_at(first + offset, into.first(std::min<uint64_t>(into.size(), source.size_bytes - offset)));
+    };
+  }
+  OpenClip(const OpenClip&) = delete;
+  OpenClip& operator=(const OpenClip&) = delete;
+
+  ByteSource source;
+
+ private:
+  ReadOnlyFile file_;
+};
 
 const char* name_of(SampleFormat format) {
   static const char* const names[] = {"wav pcm_u8",   "wav pcm_16",   "wav pcm_24", "wav pcm_32",
@@ -45,40 +67,41 @@ std::vector<float> read_wav_mono(const ByteSource& source, const WavLayout& layo
 
 }  // namespace
 
-AudioInfo read_clip_info(const std::filesystem::path& path) {
-  const ReadOnlyFile file(path);
-  const ByteSource source = bytes_of(file);
-  if (!looks_like_wav(source)) return codec_info(source);
-  const WavLayout layout = parse_wav(source);
+std::string ClipPlace::name() const {
+  return part ? fmt::format("{} (part at byte {})", path.string(), first_byte) : path.string();
+}
+
+AudioInfo read_clip_info(const ClipPlace& place) {
+  const OpenClip clip(place);
+  if (!looks_like_wav(clip.source)) return codec_info(clip.source);
+  const WavLayout layout = parse_wav(clip.source);
   return {name_of(layout.format), layout.sample_rate, layout.channels, layout.frames};
 }
 
-Clip read_clip(const std::filesystem::path& path, uint64_t first, uint64_t count) {
-  const ReadOnlyFile file(path);
-  const ByteSource source = bytes_of(file);
-  if (!looks_like_wav(source)) {
-    const int sample_rate = codec_info(source).sample_rate;
-    return {sample_rate, codec_read_mono(source, first, count)};
+Clip read_clip(const ClipPlace& place, uint64_t first, uint64_t count) {
+  const OpenClip clip(place);
+  if (!looks_like_wav(clip.source)) {
+    const int sample_rate = codec_info(clip.source).sample_rate;
+    return {sample_rate, codec_read_mono(clip.source, first, count)};
   }
-  const WavLayout layout = parse_wav(source);
-  return {layout.sample_rate, read_wav_mono(source, layout, first, count)};
+  const WavLayout layout = parse_wav(clip.source);
+  return {layout.sample_rate, read_wav_mono(clip.source, layout, first, count)};
 }
 
-RawClip read_raw_clip(const std::filesystem::path& path) {
-  const ReadOnlyFile file(path);
-  const ByteSource source = bytes_of(file);
+RawClip read_raw_clip(const ClipPlace& place) {
+  const OpenClip clip(place);
   RawClip raw;
-  if (!looks_like_wav(source)) {
-    const Clip clip = read_clip(path);
-    const std::span bytes = std::as_bytes(std::span(clip.samples));
-    raw.layout = {SampleFormat::float_32, 1, clip.sample_rate, 0, clip.samples.size()};
+  if (!looks_like_wav(clip.source)) {
+    const std::vector<float> samples = codec_read_mono(clip.source, 0, whole_clip);
+    const std::span bytes = std::as_bytes(std::span(samples));
+    raw.layout = {SampleFormat::float_32, 1, codec_info(clip.source).sample_rate, 0, samples.size()};
     raw.bytes.assign(bytes.begin(), bytes.end());
     return raw;
   }
-  raw.layout = parse_wav(source);
+  raw.layout = parse_wav(clip.source);
   raw.bytes.resize(raw.layout.frames * static_cast<uint64_t>(raw.layout.frame_bytes()));
-  if (source.read_at(std::exchange(raw.layout.data_offset_bytes, 0), raw.bytes) != raw.bytes.size()) {
-    fail("audio", "{} was cut short (at byte {})", source.name, file.size_bytes());
+  if (clip.source.read_at(std::exchange(raw.layout.data_offset_bytes, 0), raw.bytes) != raw.bytes.size()) {
+    fail("audio", "{} was cut short (at byte {})", clip.source.name, clip.source.size_bytes);
   }
   return raw;
 }

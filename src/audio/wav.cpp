@@ -169,7 +169,7 @@ bool looks_like_wav(const ByteSource& source) {
 
 WavLayout parse_wav(const ByteSource& source) { return Parser(source).parse(); }
 
-void write_wav(const std::filesystem::path& path, std::span<const float> samples, int sample_rate) {
+std::vector<std::byte> make_wav(std::span<const float> samples, int sample_rate) {
   const auto data_bytes = static_cast<uint32_t>(samples.size() * 2);
   const uint32_t riff_bytes = 36 + data_bytes;
   const uint32_t format_bytes = 16;
@@ -177,15 +177,19 @@ void write_wav(const std::filesystem::path& path, std::span<const float> samples
   const uint32_t rates[] = {static_cast<uint32_t>(sample_rate), static_cast<uint32_t>(sample_rate) * 2};
   const uint16_t block[] = {2, 16};
   std::vector<std::byte> out;
-  out.reserve(44 + data_bytes);
+  out.reserve(wav_header_bytes + data_bytes);
   append(out, "RIFF", 4), append(out, &riff_bytes, 4), append(out, "WAVEfmt ", 8), append(out, &format_bytes, 4);
   append(out, format, 4), append(out, rates, 8), append(out, block, 4), append(out, "data", 4);
   append(out, &data_bytes, 4);
   for (const float sample : samples) {
-    const auto value = static_cast<int16_t>(std::lround(std::clamp(sample, -1.0F, 1.0F) * 32767.0F));
+    const auto value = static_cast<int16_t>(std::clamp(std::lround(sample * 32768.0F), -32768L, 32767L));
     append(out, &value, 2);
   }
-  write_file_atomically(path, out, Sync::no);
+  return out;
+}
+
+void write_wav(const std::filesystem::path& path, std::span<const float> samples, int sample_rate) {
+  write_file_atomically(path, make_wav(samples, sample_rate), Sync::no);
 }
 
 }  // namespace myxtts

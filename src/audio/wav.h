@@ -10,6 +10,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace myxtts {
 
@@ -35,7 +36,9 @@ bool looks_like_wav(const ByteSource& source);
 // Throws Error with name, byte offset and reason. Reads a few dozen bytes a chunk and allocates nothing.
 WavLayout parse_wav(const ByteSource& source);
 
-// Mono PCM16, atomically. Samples beyond [-1, 1] are clipped.
+// A mono PCM16 file. Samples beyond [-1, 1] are clipped; what was 16 bits wide before comes back bit for bit.
+constexpr uint64_t wav_header_bytes = 44;
+std::vector<std::byte> make_wav(std::span<const float> samples, int sample_rate);
 void write_wav(const std::filesystem::path& path, std::span<const float> samples, int sample_rate);
 
 }  // namespace myxtts

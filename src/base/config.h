@@ -25,6 +25,11 @@ struct DataConfig {
   std::string val_data;
   std::string metadata_format = "id|text|normalised";
   std::string language = "en";
+  std::string text_tokens = "characters";
+  bool blank_tokens = false;
+  std::string vocabulary;  // empty: from the corpus
+  bool trim_silence = false;
+  double val_share = 0.02;
   std::string overlong = "drop";
   IntRange batch_size{16, 16};
   int64_t batch_frames = 0;  // 0: batch_size clips in every shape

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,6 +66,62 @@ void write_file_atomically(const fs::path& path, std::span<const std::byte> byte
 
 void write_file_atomically(const fs::path& path, std::string_view text, Sync sync) {
   write_file_atomically(path, std::as_bytes(std::span(text)), sync);
+}
+
+FileWriter::FileWriter(fs::path path) : path_(std::move(path)) {
+  temporary_ = path_.parent_path() / fmt::format(".{}.{}.tmp", path_.filename().string(), ::getpid());
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail("write", "{}: {}", path_.string(), system_reason());
+}
+
+FileWriter::~FileWriter() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void FileWriter::write(std::span<const std::byte> bytes) {
+  constexpr size_t enough = 1 << 20;
+  position_ += bytes.size();
+  if (pending_.size() + bytes.size() >= enough) flush();
+  if (bytes.size() >= enough) return write_all(descriptor_, bytes, path_);
+  pending_.insert(pending_.end(), bytes.begin(), bytes.end());
+}
+
+void FileWriter::overwrite(uint64_t at, std::span<const std::byte> bytes) {
+  flush();
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", "{}: {}", path_.string(), system_reason());
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    at += static_cast<uint64_t>(written);
+  }
+}
+
+void FileWriter::finish() {
+  flush();
+  if (::fsync(descriptor_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    fail("write", "{}: {}", path_.string(), system_reason());
+  }
+  ::close(std::exchange(descriptor_, -1));
+}
+
+void FileWriter::flush() {
+  write_all(descriptor_, pending_, path_);
+  pending_.clear();
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  const ReadOnlyFile file(path);
+  if (file.size_bytes() == 0) return;
+  void* const memory = ::mmap(nullptr, file.size_bytes(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
+  if (memory == MAP_FAILED) fail("read", "{}: {}", path.string(), system_reason());
+  bytes_ = {static_cast<const std::byte*>(memory), file.size_bytes()};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 ReadOnlyFile::ReadOnlyFile(const fs::path& path) : path_(path) {

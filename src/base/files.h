@@ -19,6 +19,43 @@ enum class Sync { yes, no };
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes, Sync sync = Sync::yes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text, Sync sync = Sync::yes);
 
+// A large file written piece by piece under a temporary name: nothing is seen of it before `finish`, and nothing stays
+// of it when it is destroyed before.
+class FileWriter {
+ public:
+  explicit FileWriter(std::filesystem::path path);
+  ~FileWriter();
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  uint64_t position() const { return position_; }
+  void write(std::span<const std::byte> bytes);
+  void overwrite(uint64_t at, std::span<const std::byte> bytes);  // what was written before
+  void finish();                                                  // synced, then renamed
+
+ private:
+  void flush();
+
+  std::filesystem::path path_, temporary_;
+  int descriptor_ = -1;
+  uint64_t position_ = 0;
+  std::vector<std::byte> pending_;
+};
+
+// A file's bytes as memory, read by the system when they are touched.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
 // A read-only file descriptor with positioned reads. Owns the descriptor; one instance may be used by many threads.
 class ReadOnlyFile {
  public:
@@ -29,6 +66,7 @@ class ReadOnlyFile {
 
   uint64_t size_bytes() const { return size_bytes_; }
   const std::filesystem::path& path() const { return path_; }
+  int descriptor() const { return descriptor_; }
 
   // Reads until `into` is full or the file ends; returns the bytes read.
   size_t read_at(uint64_t offset, std::span<std::byte> into) const;

@@ -2,10 +2,11 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/workers.h"
-#include "cli/commands.h"
+#include "cli/corpus_flags.h"
 #include "corpus/batch.h"
 
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,8 @@ namespace {
 
 struct Options {
   int64_t batches = 5, epoch = 0, first = 0, rank = 0, world_size = 1;
+  bool validation = false;
+  std::string quarantine_file;
   ConfigFlags flags;
 };
 
@@ -29,12 +32,16 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   if (config.values.training.device != "auto" && config.values.training.device != "cpu") {
     reject_input("batches", "--device is {}; batches are made on the cpu so far", config.values.training.device);
   }
-  const Corpus corpus = scan_corpus(data.train_data, config.values, {});
-  const BatchPlan plan(plan_shapes(corpus, data).shapes, static_cast<uint64_t>(config.values.training.seed));
+  const Corpus corpus = open_corpus_loudly(data.train_data, config.values, {}, console);
+  const ShapePlan shapes = plan_shapes(corpus.index.lengths(), data);
+  const BatchPlan plan(options.validation ? shapes.validation : shapes.shapes,
+                       static_cast<uint64_t>(config.values.training.seed),
+                       options.validation ? BatchPlan::Visit::every_clip : BatchPlan::Visit::shuffled);
   const auto threads = static_cast<size_t>(data.num_workers.pick(static_cast<int64_t>(available_cores())));
   if (plan.batches_per_epoch() == 0) {
+    if (options.validation) reject_input("batches", "{} has no clips held out for validation", data.train_data);
     reject_input("batches", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size", data.train_data,
-                 corpus.clips.size(), plan.shapes().front().batch_size);
+                 corpus.index.size(), plan.shapes().front().batch_size);
   }
   const auto first = static_cast<uint64_t>(options.first), epoch = static_cast<uint64_t>(options.epoch);
   const auto rank = static_cast<uint64_t>(options.rank), world_size = static_cast<uint64_t>(options.world_size);
@@ -45,26 +52,35 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   console.info("{} batches an epoch in {} shapes; {} clips wait for the next epoch", plan.batches_per_epoch(),
                plan.shapes().size(), plan.clips_left_out());
   console.info("  {:>5}  {:<12} {:<17} {:<16}  {}", "batch", "text", "mel", "hash", "clips");
+  std::optional<Quarantine> quarantine;
+  if (!options.quarantine_file.empty()) quarantine.emplace(options.quarantine_file);
   nlohmann::ordered_json json;
   json["batches"] = nlohmann::ordered_json::array();
   const uint64_t end = first + std::min(static_cast<uint64_t>(options.batches), plan.batches_per_epoch() - first);
   for (uint64_t index = first; index < end; ++index) {
     const PlannedBatch planned = plan.batch(epoch, index, rank, world_size);
-    const Batch batch = make_batch(corpus, plan.shapes()[planned.shape], planned, threads);
-    std::vector<std::string> ids;
-    for (const uint32_t clip : planned.clips) ids.push_back(corpus.clips[clip].id);
+    const Batch batch = make_batch(corpus, plan, planned, threads);
+    if (quarantine) quarantine->add(batch.replaced);
+    nlohmann::ordered_json replaced = nlohmann::ordered_json::array();
+    for (const BadClip& bad : batch.replaced) {
+      console.warn("{} is replaced by {}: {}", bad.id, bad.replaced_by, bad.reason);
+      replaced.push_back(
+          {{"id", bad.id}, {"by", bad.replaced_by}, {"path", bad.path.string()}, {"reason", bad.reason}});
+    }
     const std::string hash = hash_hex(batch.hash());
-    console.info(
-        "  {:>5}  {:<12} {:<17} {:<16}  {} ... {}", index, fmt::format("[{}, {}]", batch.rows, batch.text_length),
-        fmt::format("[{}, {}, {}]", batch.rows, batch.mel_frames, batch.n_mels), hash, ids.front(), ids.back());
+    console.info("  {:>5}  {:<12} {:<17} {:<16}  {} ... {}", index,
+                 fmt::format("[{}, {}]", batch.rows, batch.text_length),
+                 fmt::format("[{}, {}, {}]", batch.rows, batch.mel_frames, batch.n_mels), hash,
+                 batch.ids.empty() ? "(none)" : batch.ids.front(), batch.ids.empty() ? "(none)" : batch.ids.back());
     json["batches"].push_back(
         {{"index", index},
          {"shape", {{"text", {batch.rows, batch.text_length}}, {"mel", {batch.rows, batch.mel_frames, batch.n_mels}}}},
-         {"ids", ids},
-         {"replaced", nlohmann::ordered_json::array()},
+         {"ids", batch.ids},
+         {"replaced", replaced},
          {"hash", hash}});
   }
-  if (!json_file.empty()) write_file_atomically(json_file, json.dump(2) + "\n");
+  if (!json_file.empty())
+    write_file_atomically(json_file, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   return 0;
 }
 
@@ -82,10 +98,11 @@ void add_batches_command(CLI::App& app, Program& program) {
   command->add_option("--world-size", options->world_size, "how many share a batch")
       ->capture_default_str()
       ->type_name("N");
+  command->add_flag("--validation", options->validation, "the clips held out, each once, instead of those to train on");
+  command->add_option("--quarantine", options->quarantine_file, "append clips that had to be replaced to this file")
+      ->type_name("FILE");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags,
-                   {"train_data", "batch_size", "max_text_length", "max_mel_frames", "shape_buckets", "num_workers",
-                    "metadata_format", "overlong", "mel_preset", "seed", "device"});
+  add_config_flags(*command, options->flags, corpus_keys({"train_data", "val_data", "seed", "device"}));
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) { return show_batches(*options, program.json_file, console); };
   });

@@ -19,6 +19,7 @@ constexpr Switch switches[] = {
      "every batch has a declared shape (default)"},
     {"--disable-static-shapes", "data.pad_to_fixed_length", "false",
      "shapes follow the clips; every new one is a retrace"},
+    {"--trim-silence", "data.trim_silence", "true", "leave out the silence at both ends of a clip"},
     {"--prefetch-to-gpu", "data.prefetch_to_gpu", "true", "keep ready batches in GPU memory (default)"},
     {"--no-prefetch-to-gpu", "data.prefetch_to_gpu", "false", "keep ready batches in host memory"},
     {"--enable-eager-debug", "training.enable_eager_debug", "true", "no capture; names and shapes in errors"},

@@ -23,12 +23,12 @@ int list_presets(const Console& console) {
   return 0;
 }
 
-Mel on_cpu(const MelSpec& spec, const std::string& path) {
+Mel on_cpu(const MelSpec& spec, const std::filesystem::path& path) {
   const Clip clip = read_clip(path);
   return MelCpu(spec).compute(resample(clip.samples, clip.sample_rate, spec.sample_rate));
 }
 
-Mel on_gpu(const MelSpec& spec, const std::string& path, int device) {
+Mel on_gpu(const MelSpec& spec, const std::filesystem::path& path, int device) {
   const RawClip raw = read_raw_clip(path);
   const WavLayout& layout = raw.layout;
   return mel_on_gpu(spec, device, raw.bytes,
@@ -42,7 +42,7 @@ int compute(const Options& options, const Console& console) {
   ResolvedConfig config = load_config(options.config, "", {});
   if (!options.preset.empty()) config.values.data.mel_preset = options.preset;
   const MelSpec spec = resolve_mel_spec(config.values);
-  const AudioInfo info = read_clip_info(options.in);
+  const AudioInfo info = read_clip_info(ClipPlace(options.in));
   if (info.frames == 0) fail("mel", "{} has no samples (at byte 0)", options.in);
   const Mel mel =
       options.device == "cpu" ? on_cpu(spec, options.in) : on_gpu(spec, options.in, parse_device(options.device));

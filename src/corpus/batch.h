@@ -1,10 +1,13 @@
-// One batch as a model sees it: tokens, mel and lengths in a static shape, padded with zeros.
+// One batch as a model sees it: tokens, mel and lengths in a static shape, padded with zeros. Empty rows have lengths
+// of 0.
 #pragma once
 
+#include "corpus/corpus.h"
 #include "corpus/plan.h"
-#include "features/mel.h"
+#include "corpus/quarantine.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace myxtts {
@@ -18,12 +21,15 @@ struct Batch {
   std::vector<float> mel;             // [rows, mel_frames, n_mels]
   std::vector<int32_t> text_lengths;  // [rows]
   std::vector<int32_t> mel_lengths;   // [rows]
+  std::vector<std::string> ids;       // of the rows that are not empty, substitutes in place of what they replace
+  std::vector<BadClip> replaced;
 
   // Of tokens, mel and lengths.
   uint64_t hash() const;
 };
 
-// Reads and transforms the batch's clips on up to `threads` threads; throws what a clip throws, with its name.
-Batch make_batch(const Corpus& corpus, const Shape& shape, const PlannedBatch& planned, size_t threads);
+// Reads and transforms the batch's clips on up to `threads` threads. A clip that cannot be read is replaced by the one
+// that the plan names; throws Error when none of a shape's clips can be read.
+Batch make_batch(const Corpus& corpus, const BatchPlan& plan, const PlannedBatch& planned, size_t threads);
 
 }  // namespace myxtts

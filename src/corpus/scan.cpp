@@ -1,15 +1,18 @@
 #include "corpus/scan.h"
 
-#include "audio/clip.h"
+#include "audio/level.h"
 #include "audio/resample.h"
 #include "base/error.h"
-#include "base/workers.h"
-#include "corpus/metadata.h"
+#include "corpus/pack.h"
+#include "features/mel.h"
+#include "text/cleaner.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
-#include <mutex>
-#include <optional>
-#include <set>
+#include <algorithm>
+#include <cmath>
+
+#include <sys/stat.h>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -19,120 +22,198 @@ struct Rejection {
   std::string reason;
 };
 
+constexpr float silence = 1e-3F;  // a thousandth of full scale: -60 dB
+
 // The error's sentence without its operation.
 std::string sentence(const Error& error) {
   const std::string text = error.what();
   return text.substr(text.find("] ") + 2);
 }
 
+// Calls `work`; what it throws makes the row unreadable.
+template <typename Work>
+void readable(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw Rejection{"unreadable: " + sentence(error)};
+  }
+}
+
 fs::path find_clip(const fs::path& folder, const std::string& id) {
   const fs::path relative = fs::path(id).lexically_normal();
-  if (relative.is_absolute() || (!relative.empty() && *relative.begin() == "..")) {
-    throw Rejection{"its id leads out of the corpus"};
+  if (relative.is_absolute() || *relative.begin() == "..") throw Rejection{"its id leads out of the corpus"};
+  bool is_folder = false;
+  for (const char* ending : {"", ".wav", ".flac", ".mp3", ".ogg", ".opus", ".WAV"}) {
+    fs::path path = folder / "wavs" / (id + ending);
+    std::error_code none;
+    if (fs::is_regular_file(path, none)) return path;
+    is_folder |= fs::is_directory(path, none);
   }
-  for (const char* extension : {"", ".wav", ".flac", ".mp3", ".ogg", ".opus", ".WAV"}) {
-    fs::path path = folder / "wavs" / (id + extension);
-    if (fs::is_regular_file(path)) return path;
-  }
+  if (is_folder) throw Rejection{fmt::format("wavs/{} is a folder, not a clip", id)};
   throw Rejection{fmt::format("missing: there is no wavs/{}.wav", id)};
 }
 
-class Scanner {
- public:
-  Scanner(const fs::path& folder, const Config& config, const MelSpec& mel, bool deep)
-      : folder_(folder), config_(config), mel_(mel), deep_(deep) {}
+bool is_loud(std::span<const float> samples) {
+  return std::any_of(samples.begin(), samples.end(), [](float x) { return std::abs(x) > silence; });
+}
 
-  // Fills `clip` as far as it gets; throws Rejection.
-  void scan(const MetadataRow& row, CorpusClip& clip, AudioInfo& info) const {
-    clip.id = row.id, clip.speaker = row.speaker, clip.text = row.text;
-    if (row.id.empty()) throw Rejection{"the row has no id"};
-    clip.path = folder_ / "wavs" / (row.id + ".wav");
-    if (row.text.find_first_not_of(" \t") == std::string::npos) throw Rejection{"the text is empty"};
-    clip.path = find_clip(folder_, row.id);
-    try {
-      clip.tokens = static_cast<int64_t>(decode_utf8(row.text).size());
-      info = read_clip_info(clip.path);
-      clip.samples = static_cast<int64_t>(info.frames);
-      if (deep_) clip.samples = static_cast<int64_t>(read_clip(clip.path).samples.size());
-    } catch (const Error& error) {
-      throw Rejection{"unreadable: " + sentence(error)};
-    }
-    clip.sample_rate = info.sample_rate;
-    const ResampleFilter filter(info.sample_rate, mel_.sample_rate);
-    clip.mel_frames = mel_.frames(static_cast<int64_t>(filter.output_length(static_cast<uint64_t>(clip.samples))));
-    if (clip.samples == 0) throw Rejection{"it has no samples"};
-    if (clip.mel_frames < clip.tokens) {
-      throw Rejection{fmt::format("too short: {} mel frames for {} letters", clip.mel_frames, clip.tokens)};
-    }
-    check_length("letters", clip.tokens, config_.data.max_text_length, "max_text_length");
-    if (config_.data.max_mel_frames > 0) {
-      check_length("mel frames", clip.mel_frames, config_.data.max_mel_frames, "max_mel_frames");
-    }
+// A few short looks are enough for a clip that sounds; only one that does not is read whole.
+bool is_silent(const ClipPlace& place, uint64_t samples) {
+  constexpr uint64_t look = 2048;
+  for (const double where : {0.5, 0.25, 0.75}) {
+    const auto first = static_cast<uint64_t>(static_cast<double>(samples) * where);
+    if (is_loud(read_clip(place, first, look).samples)) return false;
   }
+  return !is_loud(read_clip(place).samples);
+}
 
- private:
-  static void check_length(const char* what, int64_t length, int64_t most, const char* setting) {
-    if (length > most) throw Rejection{fmt::format("too long: {} {} where data.{} is {}", length, what, setting, most)};
+int64_t frames_of(const MelSpec& mel, const CorpusClip& clip) {
+  const ResampleFilter filter(clip.sample_rate, mel.sample_rate);
+  return mel.frames(static_cast<int64_t>(filter.output_length(clip.samples)));
+}
+
+MelSums sums_of(const MelSpec& mel, const CorpusClip& clip, std::span<const float> samples) {
+  MelSums sums;
+  for (const float x : MelCpu(mel).compute(resample(samples, clip.sample_rate, mel.sample_rate)).values) {
+    sums.count += 1, sums.sum += x, sums.squares += static_cast<double>(x) * x;
   }
-
-  const fs::path& folder_;
-  const Config& config_;
-  const MelSpec& mel_;
-  bool deep_;
-};
+  return sums;
+}
 
 }  // namespace
 
-double Corpus::hours() const {
-  double seconds = 0;
-  for (const CorpusClip& clip : clips) seconds += clip.seconds();
-  return seconds / 3600;
+void MelSums::add(const MelSums& other) { count += other.count, sum += other.sum, squares += other.squares; }
+double MelSums::mean() const { return count > 0 ? sum / count : 0.0; }
+double MelSums::deviation() const {
+  const double variance = count > 0 ? squares / count - mean() * mean() : 1.0;
+  return std::sqrt(std::max(variance, 1e-12));
 }
 
-Corpus scan_corpus(const fs::path& folder, const Config& config, const ScanOptions& options) {
-  if (config.data.overlong == "truncate") {
-    reject_input("corpus", "data.overlong: truncate is not built yet; use drop or error");
-  }
-  Corpus corpus;
-  corpus.folder = folder;
-  corpus.mel = resolve_mel_spec(config);
-  const std::vector<MetadataRow> rows = read_metadata(folder, config.data.metadata_format);
-  const Scanner scanner(folder, config, corpus.mel, options.deep);
-  struct Outcome {
-    CorpusClip clip;
-    AudioInfo info;
-    std::string reason;
-  };
-  std::vector<Outcome> outcomes(rows.size());
-  std::mutex mutex;
-  uint64_t done = 0;
-  const auto threads = static_cast<size_t>(config.data.num_workers.pick(static_cast<int64_t>(available_cores())));
-  parallel_for(rows.size(), threads, [&](size_t i) {
-    try {
-      scanner.scan(rows[i], outcomes[i].clip, outcomes[i].info);
-    } catch (const Rejection& rejection) {
-      outcomes[i].reason = rejection.reason;
-    }
-    const std::lock_guard lock(mutex);
-    if (options.progress) options.progress(++done, rows.size());
-  });
+MelSums measure_mel(const MelSpec& mel, const CorpusClip& clip) {
+  return sums_of(mel, clip, read_clip(clip.place, clip.first_sample, clip.samples).samples);
+}
 
-  std::set<std::string> ids;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    Outcome& outcome = outcomes[i];
-    if (outcome.reason.empty() && !ids.insert(rows[i].id).second) outcome.reason = "duplicate: the id was used before";
-    if (!outcome.reason.empty()) {
-      if (config.data.overlong == "error" && outcome.reason.starts_with("too long")) {
-        reject_input("corpus", "{} (line {}): {}; data.overlong is error", rows[i].id, rows[i].line, outcome.reason);
+ScannedRow Scanner::check_text(const CorpusRow& row) const {
+  ScannedRow scanned;
+  scanned.clip.id = row.id, scanned.clip.speaker = row.speaker;
+  scanned.clip.length.held_out = row.held_out ? 1 : 0;
+  scanned.clip.place = row.place ? *row.place : ClipPlace(layout_.folder / "wavs" / (row.id + ".wav"));
+  try {
+    if (!row.problem.empty()) throw Rejection{row.problem};
+    if (row.id.empty()) throw Rejection{"the row has no id"};
+    if (row.id.find('\0') != std::string::npos) throw Rejection{"its id has a zero byte"};
+    readable([&] {
+      for (const char32_t letter : decode_utf8(row.text)) {
+        if (!is_text(letter) && letter != U'\r') {
+          throw Rejection{fmt::format("unknown character U+{:04X} in the text", static_cast<uint32_t>(letter))};
+        }
       }
-      corpus.rejected.push_back({rows[i].id, outcome.clip.path, outcome.reason, rows[i].line});
-      continue;
-    }
-    ++corpus.sample_rates[outcome.info.sample_rate];
-    ++corpus.formats[outcome.info.format];
-    corpus.clips.push_back(std::move(outcome.clip));
+      scanned.clip.text = clean_text(row.text, config_.data.language);
+    });
+    if (row.text.find_first_not_of(" \t\r\n") == std::string::npos) throw Rejection{"the text is empty"};
+    if (scanned.clip.text.empty()) throw Rejection{"nothing is left of the text after cleaning"};
+  } catch (const Rejection& rejection) {
+    scanned.rejected = rejection.reason;
   }
-  return corpus;
+  return scanned;
+}
+
+void Scanner::check_clip(const CorpusRow& row, ScannedRow& scanned) const {
+  if (!scanned.rejected.empty()) return;
+  try {
+    for (const char32_t letter : decode_utf8(scanned.clip.symbols())) {
+      if (symbols_ != nullptr && !symbols_->contains(letter)) {
+        throw Rejection{fmt::format("unknown character {} (U+{:04X}): it is not in the vocabulary",
+                                    encode_utf8({letter}), static_cast<uint32_t>(letter))};
+      }
+    }
+    read_header(row, scanned);
+    const bool decoded = deep_ || config_.data.trim_silence;
+    if (decoded) decode(row, scanned);
+    fit_lengths(scanned);
+    readable([&] {
+      if (!decoded && is_silent(scanned.clip.place, scanned.clip.samples)) {
+        throw Rejection{"silent: no sample is above -60 dB"};
+      }
+    });
+  } catch (const Rejection& rejection) {
+    scanned.rejected = rejection.reason;
+  }
+}
+
+void Scanner::read_header(const CorpusRow& row, ScannedRow& scanned) const {
+  CorpusClip& clip = scanned.clip;
+  if (!row.place) clip.place = ClipPlace(find_clip(layout_.folder, row.id));
+  struct stat status {};
+  if (::stat(clip.place.path.c_str(), &status) != 0) {
+    throw Rejection{fmt::format("missing: there is no {}", clip.place.path.string())};
+  }
+  clip.time_ns = status.st_mtim.tv_sec * int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
+  readable([&] {
+    const AudioInfo info = read_clip_info(clip.place);
+    clip.sample_rate = info.sample_rate, clip.samples = info.frames;
+    scanned.format = info.format;
+  });
+  if (!clip.place.part) clip.place.bytes = static_cast<uint64_t>(status.st_size);
+  if (clip.samples == 0) throw Rejection{"it has no samples"};
+  if (row.seconds > 0 && std::abs(row.seconds - clip.seconds()) > 0.1 + 0.05 * clip.seconds()) {
+    throw Rejection{
+        fmt::format("it lasts {:.2f} s where the manifest's duration is {:.2f}", clip.seconds(), row.seconds)};
+  }
+}
+
+void Scanner::decode(const CorpusRow& row, ScannedRow& scanned) const {
+  CorpusClip& clip = scanned.clip;
+  Clip audio;
+  readable([&] {
+    if (row.hash != 0) check_packed(clip.place, row.hash);
+    audio = read_clip(clip.place);
+  });
+  clip.samples = audio.samples.size();
+  if (!is_loud(audio.samples)) throw Rejection{"silent: no sample is above -60 dB"};
+  if (config_.data.trim_silence) {
+    const SampleRange range = sounding_part(audio.samples, {});
+    clip.first_sample = range.first, clip.samples = range.end - range.first;
+  }
+  scanned.mel = sums_of(mel_, clip, std::span(audio.samples).subspan(clip.first_sample, clip.samples));
+}
+
+void Scanner::fit_lengths(ScannedRow& scanned) const {
+  CorpusClip& clip = scanned.clip;
+  const DataConfig& data = config_.data;
+  std::vector<char32_t> letters = decode_utf8(clip.symbols());
+  const auto symbols = static_cast<int64_t>(letters.size());
+  int64_t tokens = data.blank_tokens ? 2 * symbols + 1 : symbols, frames = frames_of(mel_, clip);
+  if (frames < tokens) throw Rejection{fmt::format("too short: {} mel frames for {} tokens", frames, tokens)};
+  const bool cut = data.overlong == "truncate";
+  const int64_t most_frames = data.max_mel_frames;
+  if (tokens > data.max_text_length) {
+    if (!cut) {
+      throw Rejection{
+          fmt::format("too long: {} tokens where data.max_text_length is {}", tokens, data.max_text_length)};
+    }
+    scanned.truncated = fmt::format("{} of {} tokens kept", data.max_text_length, tokens);
+    letters.resize(static_cast<size_t>(data.blank_tokens ? (data.max_text_length - 1) / 2 : data.max_text_length));
+    (clip.phonemes.empty() ? clip.text : clip.phonemes) = encode_utf8(letters);
+    tokens = data.blank_tokens ? 2 * static_cast<int64_t>(letters.size()) + 1 : data.max_text_length;
+  }
+  if (most_frames > 0 && frames > most_frames) {
+    if (!cut) {
+      throw Rejection{fmt::format("too long: {} mel frames where data.max_mel_frames is {}", frames, most_frames)};
+    }
+    scanned.truncated +=
+        fmt::format("{}{} of {} mel frames kept", scanned.truncated.empty() ? "" : ", ", most_frames, frames);
+    // The longest part that has no more frames: a frame's worth too little at most.
+    clip.samples = static_cast<uint64_t>(static_cast<double>(clip.samples) * static_cast<double>(most_frames) /
+                                         static_cast<double>(frames));
+    while (frames_of(mel_, clip) > most_frames) clip.samples -= std::min<uint64_t>(clip.samples, 32);
+    frames = frames_of(mel_, clip);
+    if (frames < tokens)
+      throw Rejection{fmt::format("too short once cut: {} mel frames for {} tokens", frames, tokens)};
+  }
+  clip.length.mel_frames = static_cast<uint32_t>(frames);
+  clip.length.tokens = static_cast<uint32_t>(tokens) & 0x7FFFFFFFU;
 }
 
 }  // namespace myxtts

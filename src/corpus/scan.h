@@ -1,54 +1,59 @@
-// What `prepare` knows of a corpus: every row either accepted with its lengths, or rejected with its reason.
+// One row of a corpus and its clip, checked: accepted with all that is known of it, or rejected with the reason.
 #pragma once
 
 #include "base/config.h"
+#include "corpus/index.h"
+#include "corpus/rows.h"
 #include "features/mel_spec.h"
 
-#include <filesystem>
-#include <functional>
-#include <map>
+#include <set>
 #include <string>
-#include <vector>
 
 namespace myxtts {
 
-struct CorpusClip {
-  std::string id;
-  std::string speaker;
-  std::string text;
-  std::filesystem::path path;
-  int sample_rate = 0;
-  int64_t samples = 0;  // at its own rate
-  int64_t mel_frames = 0;
-  int64_t tokens = 0;
-
-  double seconds() const { return static_cast<double>(samples) / sample_rate; }
+// Of all values of a mel, for a mean and a standard deviation over many clips.
+struct MelSums {
+  double count = 0, sum = 0, squares = 0;
+  void add(const MelSums& other);
+  double mean() const;
+  double deviation() const;
 };
 
-struct RejectedClip {
-  std::string id;
-  std::filesystem::path path;
-  std::string reason;
-  int line = 0;
+struct ScannedRow {
+  CorpusClip clip;
+  std::string format;
+  std::string rejected;   // the reason; empty: accepted
+  std::string truncated;  // accepted, but cut: how
+  MelSums mel;            // where the clip was decoded
 };
 
-struct Corpus {
-  std::filesystem::path folder;
-  MelSpec mel;
-  std::vector<CorpusClip> clips;  // in the metadata's order
-  std::vector<RejectedClip> rejected;
-  std::map<int, int64_t> sample_rates;
-  std::map<std::string, int64_t> formats;
+// Immutable; any thread.
+class Scanner {
+ public:
+  // `symbols`: the only characters that texts may have; null: any. All references are kept.
+  Scanner(const CorpusLayout& layout, const Config& config, const MelSpec& mel, bool deep,
+          const std::set<char32_t>* symbols)
+      : layout_(layout), config_(config), mel_(mel), deep_(deep), symbols_(symbols) {}
 
-  double hours() const;
+  // The row's text cleaned, as far as it needs no other row.
+  ScannedRow check_text(const CorpusRow& row) const;
+
+  // The clip itself, once the text is what becomes tokens.
+  void check_clip(const CorpusRow& row, ScannedRow& scanned) const;
+
+ private:
+  void read_header(const CorpusRow& row, ScannedRow& scanned) const;
+  void decode(const CorpusRow& row, ScannedRow& scanned) const;
+  void fit_lengths(ScannedRow& scanned) const;
+
+  const CorpusLayout& layout_;
+  const Config& config_;
+  const MelSpec& mel_;
+  bool deep_;
+  const std::set<char32_t>* symbols_;
 };
 
-struct ScanOptions {
-  bool deep = false;                                                 // decode every clip
-  std::function<void(uint64_t done, uint64_t total)> progress = {};  // from any thread, one at a time
-};
-
-// Reads every clip's header on all cores.
-Corpus scan_corpus(const std::filesystem::path& folder, const Config& config, const ScanOptions& options);
+// The mel of what is used of the clip, at the convention's rate.
+MelSums measure_mel(const MelSpec& mel, const CorpusClip& clip);
 
 }  // namespace myxtts

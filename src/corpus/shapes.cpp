@@ -57,29 +57,34 @@ std::vector<size_t> best_ends(const std::vector<Column>& columns, const DataConf
 
 }  // namespace
 
-ShapePlan plan_shapes(const Corpus& corpus, const DataConfig& data) {
-  if (corpus.clips.empty()) reject_input("corpus", "{} has no clip that can be used", corpus.folder.string());
-  std::map<int64_t, int64_t> histogram;
-  for (const CorpusClip& clip : corpus.clips) ++histogram[round_up(clip.mel_frames)];
+ShapePlan plan_shapes(std::span<const ClipLength> clips, const DataConfig& data) {
+  std::map<int64_t, int64_t> histogram;  // clips held out need room, but do not count
+  for (const ClipLength& clip : clips) histogram[round_up(clip.mel_frames)] += clip.held_out == 0 ? 1 : 0;
+  if (histogram.empty()) reject_input("corpus", "there is no clip that can be used");
   std::vector<Column> columns;
   for (const auto& [frames, count] : histogram) columns.push_back({frames, count});
 
   ShapePlan plan;
+  std::vector<size_t> shape_of(static_cast<size_t>(columns.back().frames / multiple) + 1);  // by rounded length
   for (const size_t end : best_ends(columns, data)) {
     const int64_t frames = columns[end - 1].frames;
+    const size_t first = plan.shapes.empty() ? 0 : static_cast<size_t>(plan.shapes.back().mel_frames / multiple) + 1;
+    std::fill(shape_of.begin() + static_cast<std::ptrdiff_t>(first),
+              shape_of.begin() + static_cast<std::ptrdiff_t>(frames / multiple) + 1, plan.shapes.size());
     plan.shapes.push_back({0, frames, batch_size_for(frames, data), {}});
   }
+  plan.validation = plan.shapes;
   int64_t true_frames = 0, fed_frames = 0;
-  for (size_t i = 0; i < corpus.clips.size(); ++i) {
-    const CorpusClip& clip = corpus.clips[i];
-    Shape& shape = *std::find_if(plan.shapes.begin(), plan.shapes.end(),
-                                 [&](const Shape& candidate) { return clip.mel_frames <= candidate.mel_frames; });
-    shape.clips.push_back(static_cast<uint32_t>(i));
+  for (size_t i = 0; i < clips.size(); ++i) {
+    const ClipLength& clip = clips[i];
+    const size_t number = shape_of[static_cast<size_t>(round_up(clip.mel_frames) / multiple)];
+    Shape& shape = plan.shapes[number];
     shape.text_length = std::max(shape.text_length, round_up(clip.tokens));
-    true_frames += clip.mel_frames;
-    fed_frames += shape.mel_frames;
+    (clip.held_out != 0 ? plan.validation[number] : shape).clips.push_back(static_cast<uint32_t>(i));
+    if (clip.held_out == 0) true_frames += clip.mel_frames, fed_frames += shape.mel_frames;
   }
-  plan.padding = 1.0 - static_cast<double>(true_frames) / static_cast<double>(fed_frames);
+  for (size_t i = 0; i < plan.shapes.size(); ++i) plan.validation[i].text_length = plan.shapes[i].text_length;
+  plan.padding = fed_frames == 0 ? 0.0 : 1.0 - static_cast<double>(true_frames) / static_cast<double>(fed_frames);
   return plan;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/config.h"
-#include "corpus/scan.h"
+#include "corpus/index.h"
 
 #include <cstdint>
 #include <vector>
@@ -13,16 +13,17 @@ struct Shape {
   int64_t text_length = 0;  // tokens, a multiple of 8
   int64_t mel_frames = 0;   // a multiple of 8
   int64_t batch_size = 0;
-  std::vector<uint32_t> clips;  // numbers into Corpus::clips, those that fit no smaller shape
+  std::vector<uint32_t> clips;  // numbers in the index: those that fit no smaller shape
 };
 
 struct ShapePlan {
-  std::vector<Shape> shapes;  // from short to long
-  double padding = 0;         // share of all mel frames fed that is padding
+  std::vector<Shape> shapes;      // from short to long, with the clips to train on
+  std::vector<Shape> validation;  // the same shapes, with the clips held out
+  double padding = 0;             // share of all mel frames fed in training that is padding
 };
 
 // At most data.shape_buckets shapes that together pad the fewest frames (exact, by dynamic programming), each with at
 // least a batch of clips. With data.batch_frames every shape's batch has about that many frames.
-ShapePlan plan_shapes(const Corpus& corpus, const DataConfig& data);
+ShapePlan plan_shapes(std::span<const ClipLength> clips, const DataConfig& data);
 
 }  // namespace myxtts

@@ -21,7 +21,7 @@ def test_help_and_version(myxtts):
         (["demo-data", "x", "--clips", "0"], "--clips is 0"),
         (["demo-data", "x", "--language", "xx"], "--language is 'xx'"),
         (["demo-data", "x", "--format", "aac"], "one of wav, flac, mp3, ogg"),
-        (["prepare", "/nowhere"], "/nowhere is not a folder"),
+        (["prepare", "/nowhere"], "/nowhere is neither a folder nor a file"),
         (["batches"], "give --train-data"),
         (["mel", "/nowhere.wav", "x.npy"], "/nowhere.wav"),
         (["mel", "only-one"], "mel --help"),

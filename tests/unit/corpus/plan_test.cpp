@@ -64,6 +64,45 @@ TEST(Plan, no_clip_twice_an_epoch_and_each_at_least_once_in_two) {
   }
 }
 
+TEST(Plan, validation_visits_every_clip_once_with_empty_rows_at_the_end) {
+  Random random(8);
+  for (int trial = 0; trial < 50; ++trial) {
+    std::vector<Shape> shapes = random_shapes(random);
+    shapes.front().clips.resize(random.below(4));
+    const BatchPlan plan(shapes, 1, BatchPlan::Visit::every_clip);
+    std::set<uint32_t> seen;
+    size_t clips = 0;
+    for (const Shape& shape : shapes) clips += shape.clips.size();
+    for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
+      const PlannedBatch batch = plan.batch(0, i);
+      ASSERT_EQ(static_cast<int64_t>(batch.clips.size()), shapes[batch.shape].batch_size);
+      ASSERT_NE(batch.clips.front(), no_clip);
+      for (const uint32_t clip : batch.clips) {
+        if (clip != no_clip) {
+          ASSERT_TRUE(seen.insert(clip).second);
+        }
+      }
+    }
+    EXPECT_EQ(seen.size(), clips);
+    EXPECT_EQ(plan.clips_left_out(), 0U);
+  }
+}
+
+TEST(Plan, substitutes_are_others_of_the_same_shape_and_always_the_same) {
+  Random random(9);
+  const std::vector<Shape> shapes = random_shapes(random);
+  const BatchPlan plan(shapes, 5);
+  const std::vector<uint32_t>& clips = shapes[0].clips;
+  std::set<uint32_t> seen;
+  for (uint64_t attempt = 0; attempt + 1 < clips.size(); ++attempt) {
+    const uint32_t substitute = plan.substitute(0, clips[3], attempt);
+    EXPECT_NE(substitute, clips[3]);
+    EXPECT_EQ(substitute, BatchPlan(shapes, 5).substitute(0, clips[3], attempt));
+    EXPECT_TRUE(seen.insert(substitute).second);
+  }
+  EXPECT_EQ(plan.substitute(0, clips[3], clips.size() - 1), no_clip);
+}
+
 TEST(Plan, seeds_and_epochs_differ_and_repeat) {
   Random random(3);
   const std::vector<Shape> shapes = random_shapes(random);

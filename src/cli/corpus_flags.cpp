@@ -1,0 +1,36 @@
+#include "cli/corpus_flags.h"
+
+#include "base/files.h"
+#include "text/utf8.h"
+
+#include <memory>
+
+namespace myxtts {
+
+std::vector<std::string> corpus_keys(const std::vector<std::string>& more) {
+  std::vector<std::string> keys = {"batch_size",  "max_text_length", "max_mel_frames", "shape_buckets",
+                                   "num_workers", "metadata_format", "language",       "text_tokens",
+                                   "vocabulary",  "trim_silence",    "overlong",       "mel_preset"};
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+Corpus open_corpus_loudly(const std::string& where, const Config& config, PrepareOptions options,
+                          const Console& console) {
+  std::set<char32_t> symbols;
+  if (!config.data.vocabulary.empty()) {
+    constexpr uint64_t longest = 1 << 22;
+    symbols = Vocabulary::from_json(read_text_file(config.data.vocabulary, longest), config.data.vocabulary).symbols();
+    options.symbols = &symbols;
+  }
+  options.validation = config.data.val_data.empty();
+  options.say = [&](const std::string& sentence) { console.info("{}", sentence); };
+  std::unique_ptr<ProgressBar> bar;
+  options.progress = [&](uint64_t done, uint64_t total) {
+    if (!bar) bar = std::make_unique<ProgressBar>(console, "checking", total);
+    bar->update(done);
+  };
+  return open_corpus(where, config, options);
+}
+
+}  // namespace myxtts

@@ -1,0 +1,31 @@
+// What `prepare` found, as lines, as JSON and as a page.
+#pragma once
+
+#include "cli/console.h"
+#include "corpus/corpus.h"
+#include "corpus/shapes.h"
+
+#include <map>
+#include <string>
+
+namespace myxtts {
+
+class PrepareReport {
+ public:
+  PrepareReport(const std::string& where, const Corpus& corpus, const DataConfig& data);
+
+  void print(const Console& console) const;
+  std::string to_json() const;
+  std::string to_html() const;  // one file, nothing loaded from elsewhere
+
+ private:
+  std::string where_;
+  const Corpus& corpus_;
+  const CorpusSummary& summary_;
+  ShapePlan plan_;
+  double padding_of_one_shape_ = 0;
+  size_t held_out_ = 0;
+  std::map<int64_t, int64_t> frames_, tokens_;  // histograms: lower bound -> clips
+};
+
+}  // namespace myxtts

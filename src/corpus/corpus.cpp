@@ -1,0 +1,284 @@
+#include "corpus/corpus.h"
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/workers.h"
+#include "corpus/rows.h"
+#include "corpus/scan.h"
+#include "text/phonemes.h"
+#include "text/utf8.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <unordered_set>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t rows_at_once = 4096;
+constexpr size_t clips_for_mean = 512;
+
+// All that decides what the index holds, apart from the files.
+uint64_t settings_hash(const Config& config, const MelSpec& mel, const PrepareOptions& options) {
+  const DataConfig& data = config.data;
+  std::string text = fmt::format("index 1|{}|{}|{}|{}|{}|{}|{}|{}|{}", data.metadata_format, data.language,
+                                 data.text_tokens, data.blank_tokens, data.overlong, data.max_text_length,
+                                 data.max_mel_frames, data.trim_silence, options.validation ? data.val_share : 0.0);
+  text +=
+      fmt::format("|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", mel.sample_rate, mel.n_fft,
+                  mel.hop_length, mel.win_length, mel.n_mels, mel.f_min, mel.f_max, static_cast<int>(mel.mel_scale),
+                  static_cast<int>(mel.mel_norm), mel.mel_power, mel.magnitude_epsilon, static_cast<int>(mel.padding),
+                  mel.drop_last_frame, static_cast<int>(mel.log), mel.log_floor, mel.log_offset, mel.mean, mel.std,
+                  static_cast<int>(mel.range), mel.range_low, mel.range_high, mel.target_rms);
+  uint64_t hash = hash_text(text);
+  if (options.symbols != nullptr) {
+    for (const char32_t symbol : *options.symbols) hash = hash_bytes(&symbol, sizeof(symbol), hash);
+  }
+  return hash;
+}
+
+int64_t time_of(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return -1;
+  return status.st_mtim.tv_sec * int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
+}
+
+uint64_t files_hash(const CorpusLayout& layout) {
+  uint64_t hash = 0;
+  for (const fs::path& file : layout.files) {
+    const std::string text = fmt::format("{}|{}|{}", file.filename().string(), fs::file_size(file), time_of(file));
+    hash = hash_text(text, hash);
+  }
+  return hash;
+}
+
+// Beside the corpus where that can be written, otherwise in the user's cache.
+fs::path index_folder(const CorpusLayout& layout) {
+  fs::path beside = layout.folder / ".myxtts";
+  std::error_code none;
+  fs::create_directory(beside, none);
+  if (fs::is_directory(beside, none) && ::access(beside.c_str(), W_OK) == 0) return beside;
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  fs::path folder = cache != nullptr ? fs::path(cache) : fs::path(home != nullptr ? home : "/tmp") / ".cache";
+  folder = folder / "myxtts" / hash_hex(hash_text(fs::weakly_canonical(layout.folder).string()));
+  fs::create_directories(folder, none);
+  if (none) reject_input("corpus", "neither {} nor {} can be written", beside.string(), folder.string());
+  return folder;
+}
+
+class IndexMaker {
+ public:
+  IndexMaker(const CorpusLayout& layout, const Config& config, const MelSpec& mel, const PrepareOptions& options,
+             const fs::path& path)
+      : layout_(layout),
+        config_(config),
+        mel_(mel),
+        options_(options),
+        folder_(path.parent_path()),
+        threads_(static_cast<size_t>(config.data.num_workers.pick(static_cast<int64_t>(available_cores())))),
+        scanner_(layout, config, mel, options.deep, options.symbols),
+        writer_(path) {}
+
+  void make(const IndexStamp& stamp) {
+    total_ = count_rows(layout_);
+    read_rows(layout_, config_.data.metadata_format, [this](CorpusRow&& row) {
+      rows_.push_back(std::move(row));
+      if (rows_.size() == rows_at_once) scan_rows();
+    });
+    scan_rows();
+    if (done_ == 0) reject_input("corpus", "{} has no rows", layout_.files.front().string());
+    hold_out();
+    measure();
+    for (const char32_t symbol : symbols_) summary_.symbols.push_back(encode_utf8({symbol}));
+    summary_.speakers.assign(speakers_.begin(), speakers_.end());
+    summary_.deep = options_.deep;
+    writer_.finish(stamp, summary_);
+  }
+
+ private:
+  void scan_rows() {
+    std::vector<ScannedRow> scanned(rows_.size());
+    parallel_for(rows_.size(), threads_, [&](size_t i) { scanned[i] = scanner_.check_text(rows_[i]); });
+    if (config_.data.text_tokens == "phonemes") speak(scanned);
+    std::atomic<uint64_t> done = done_;
+    std::mutex mutex;
+    parallel_for(rows_.size(), threads_, [&](size_t i) {
+      scanner_.check_clip(rows_[i], scanned[i]);
+      const std::lock_guard lock(mutex);
+      ++done;
+      if (options_.progress) options_.progress(done, std::max<uint64_t>(total_, done));
+    });
+    for (size_t i = 0; i < rows_.size(); ++i) take(rows_[i], scanned[i]);
+    done_ = done;
+    rows_.clear();
+  }
+
+  // Texts to phonemes, all of these rows at once.
+  void speak(std::vector<ScannedRow>& scanned) {
+    std::vector<std::string> texts;
+    for (const ScannedRow& row : scanned) {
+      if (row.rejected.empty()) texts.push_back(row.clip.text);
+    }
+    const std::vector<std::string> spoken =
+        to_phonemes(texts, config_.data.language, folder_ / "phonemes.jsonl", threads_, {});
+    size_t next = 0;
+    for (ScannedRow& row : scanned) {
+      if (!row.rejected.empty()) continue;
+      row.clip.phonemes = spoken[next++];
+      if (row.clip.phonemes.empty()) row.rejected = "espeak-ng has no phonemes for the text";
+    }
+  }
+
+  void take(const CorpusRow& row, ScannedRow& scanned) {
+    CorpusClip& clip = scanned.clip;
+    const fs::path relative = clip.place.path.lexically_relative(layout_.folder);
+    if (!relative.empty() && *relative.begin() != "..") clip.place.path = relative;
+    const uint64_t id = hash_text(clip.id);
+    if (scanned.rejected.empty() && !ids_.insert(id).second) scanned.rejected = "duplicate: the id was used before";
+    if (!scanned.rejected.empty()) {
+      if (config_.data.overlong == "error" && scanned.rejected.starts_with("too long")) {
+        reject_input("corpus", "{} (line {}): {}; data.overlong is error", clip.id, row.line, scanned.rejected);
+      }
+      summary_.rejected.push_back({clip.id, clip.place.path.string(), scanned.rejected, row.line});
+      return;
+    }
+    if (!scanned.truncated.empty()) {
+      summary_.truncated.push_back({clip.id, clip.place.path.string(), scanned.truncated, row.line});
+    }
+    ++summary_.sample_rates[fmt::format("{}", clip.sample_rate)];
+    ++summary_.formats[scanned.format];
+    summary_.seconds += clip.seconds();
+    for (const char32_t symbol : decode_utf8(clip.symbols())) symbols_.insert(symbol);
+    if (!clip.speaker.empty()) speakers_.insert(clip.speaker);
+    if (scanned.mel.count > 0) {
+      mel_sums_.add(scanned.mel), ++summary_.mel_measured_clips;
+    } else {
+      remember_for_mean(id, clip);
+    }
+    id_hashes_.push_back(id);
+    writer_.add(clip);
+  }
+
+  // The clips with the smallest hashes: the same ones every time, spread over the corpus.
+  void remember_for_mean(uint64_t id, const CorpusClip& clip) {
+    for_mean_.emplace(id, clip);
+    if (for_mean_.size() > clips_for_mean) for_mean_.erase(std::prev(for_mean_.end()));
+  }
+
+  void measure() {
+    std::vector<CorpusClip> clips;
+    for (auto& [id, clip] : for_mean_) clips.push_back(std::move(clip));
+    std::vector<MelSums> sums(clips.size());
+    parallel_for(clips.size(), threads_, [&](size_t i) {
+      clips[i].place.path = layout_.folder / clips[i].place.path;
+      try {
+        sums[i] = measure_mel(mel_, clips[i]);
+      } catch (const Error&) {  // its header is fine, the rest is not: it will be replaced when its turn comes
+      }
+    });
+    for (const MelSums& one : sums) {
+      mel_sums_.add(one);
+      if (one.count > 0) ++summary_.mel_measured_clips;
+    }
+    summary_.mel_mean = mel_sums_.mean(), summary_.mel_std = mel_sums_.deviation();
+  }
+
+  // A fixed share, by the ids alone: a clip that comes or goes moves no other from one side to the other, but for the
+  // last one or two.
+  void hold_out() {
+    if (layout_.has_validation || !options_.validation || config_.data.val_share <= 0 || id_hashes_.size() < 2) return;
+    const auto wanted = static_cast<size_t>(config_.data.val_share * static_cast<double>(id_hashes_.size()));
+    const size_t count = std::clamp<size_t>(wanted, 1, id_hashes_.size() - 1);
+    std::vector<uint64_t> sorted = id_hashes_;
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count) - 1, sorted.end());
+    for (size_t i = 0; i < id_hashes_.size(); ++i) {
+      writer_.lengths()[i].held_out = id_hashes_[i] <= sorted[count - 1] ? 1 : 0;
+    }
+  }
+
+  const CorpusLayout& layout_;
+  const Config& config_;
+  const MelSpec& mel_;
+  const PrepareOptions& options_;
+  const fs::path folder_;
+  const size_t threads_;
+  const Scanner scanner_;
+  IndexWriter writer_;
+  std::vector<CorpusRow> rows_;
+  uint64_t total_ = 0, done_ = 0;
+  CorpusSummary summary_;
+  MelSums mel_sums_;
+  std::set<char32_t> symbols_;
+  std::set<std::string> speakers_;
+  std::unordered_set<uint64_t> ids_;
+  std::vector<uint64_t> id_hashes_;
+  std::map<uint64_t, CorpusClip> for_mean_;
+};
+
+bool a_file_changed(const CorpusIndex& index, const fs::path& folder) {
+  for (size_t i = 0; i < index.size(); ++i) {
+    const CorpusClip clip = index.clip(i);
+    if (time_of(folder / clip.place.path) != clip.time_ns) return true;
+  }
+  return false;
+}
+
+// Why the index cannot be used, or nothing.
+std::optional<std::string> outdated(const CorpusIndex& index, const IndexStamp& stamp, const CorpusLayout& layout,
+                                    const PrepareOptions& options) {
+  if (index.stamp().files != stamp.files) return "the metadata has changed";
+  if (!(index.stamp() == stamp)) return "the settings have changed";
+  if (options.deep && !index.summary().deep) return "every clip is to be decoded";
+  if (options.check_files && a_file_changed(index, layout.folder)) return "a clip has changed";
+  return std::nullopt;
+}
+
+std::set<char32_t> symbols_of(const CorpusSummary& summary) {
+  std::set<char32_t> symbols;
+  for (const std::string& symbol : summary.symbols) symbols.insert(decode_utf8(symbol).at(0));
+  return symbols;
+}
+
+}  // namespace
+
+CorpusClip Corpus::clip(size_t number) const {
+  CorpusClip clip = index.clip(number);
+  clip.place.path = folder / clip.place.path;
+  return clip;
+}
+
+Corpus open_corpus(const fs::path& where, const Config& config, const PrepareOptions& options) {
+  const MelSpec mel = resolve_mel_spec(config);
+  const CorpusLayout layout = find_layout(where);
+  const IndexStamp stamp{settings_hash(config, mel, options), files_hash(layout)};
+  const std::string name = hash_hex(hash_text(layout.files.front().filename().string(), stamp.settings)) + ".index";
+  const fs::path path = index_folder(layout) / name;
+  const auto opened = [&](CorpusIndex index) {
+    const Vocabulary vocabulary(options.symbols != nullptr ? *options.symbols : symbols_of(index.summary()));
+    return Corpus{layout.folder, mel, std::move(index), vocabulary, config.data.blank_tokens};
+  };
+  if (fs::exists(path)) {
+    std::string reason;
+    try {
+      CorpusIndex index(path);
+      const std::optional<std::string> why = outdated(index, stamp, layout, options);
+      if (!why) return opened(std::move(index));
+      reason = *why;
+    } catch (const Error& error) {
+      reason = error.what();
+    }
+    if (options.say) options.say(fmt::format("the index is made again: {}", reason));
+  }
+  IndexMaker(layout, config, mel, options, path).make(stamp);
+  return opened(CorpusIndex(path));
+}
+
+}  // namespace myxtts

@@ -1,0 +1,39 @@
+// A corpus ready to be fed: its index opened, or made first where there is none that fits.
+#pragma once
+
+#include "base/config.h"
+#include "corpus/index.h"
+#include "features/mel_spec.h"
+#include "text/vocabulary.h"
+
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+
+namespace myxtts {
+
+struct PrepareOptions {
+  bool deep = false;                            // decode every clip
+  bool check_files = false;                     // also make a new index when a clip's file has changed
+  bool validation = true;                       // hold out data.val_share of the clips
+  const std::set<char32_t>* symbols = nullptr;  // the only characters that texts may have
+  std::function<void(uint64_t done, uint64_t total)> progress = {};
+  std::function<void(const std::string&)> say = {};  // why an index is made again
+};
+
+// Immutable; any thread.
+struct Corpus {
+  std::filesystem::path folder;
+  MelSpec mel;
+  CorpusIndex index;
+  Vocabulary vocabulary;
+  bool blank_tokens = false;
+
+  // With its path as it can be opened.
+  CorpusClip clip(size_t number) const;
+};
+
+Corpus open_corpus(const std::filesystem::path& where, const Config& config, const PrepareOptions& options);
+
+}  // namespace myxtts

@@ -1,0 +1,216 @@
+#include "corpus/rows.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "corpus/pack.h"
+#include "corpus/tar.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::json;
+using Take = std::function<void(CorpusRow&&)>;
+
+// Calls `take(line, number)` for every line that is not empty.
+void read_lines(const fs::path& path, const std::function<void(const std::string&, int64_t)>& take) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) reject_input("corpus", "{} cannot be read", path.string());
+  std::string line;
+  for (int64_t number = 1; std::getline(file, line); ++number) {
+    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) take(line, number);
+  }
+}
+
+std::vector<std::string> split(const std::string& line) {
+  std::vector<std::string> fields;
+  for (size_t at = 0;;) {
+    const size_t pipe = line.find('|', at);
+    fields.push_back(line.substr(at, pipe - at));
+    if (pipe == std::string::npos) return fields;
+    at = pipe + 1;
+  }
+}
+
+CorpusRow metadata_row(const std::string& line, const std::string& format) {
+  const std::vector<std::string> fields = split(line);
+  const auto field = [&](size_t i) { return i < fields.size() ? fields[i] : std::string(); };
+  CorpusRow row;
+  row.id = field(0);
+  const size_t needed = format == "id|speaker|text" ? 3 : 2;
+  if (fields.size() < needed) {
+    row.problem = fmt::format("the row has {} of the {} fields of {}", fields.size(), needed, format);
+  } else if (needed == 3) {
+    row.speaker = field(1), row.text = field(2);
+  } else {
+    row.text = field(2).empty() ? field(1) : field(2);
+  }
+  return row;
+}
+
+std::string text_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+CorpusRow manifest_row(const std::string& line, const fs::path& folder) {
+  CorpusRow row;
+  const Json json = Json::parse(line, nullptr, false);
+  if (!json.is_object()) {
+    row.problem = "the line is not a JSON object";
+    return row;
+  }
+  const std::string path = text_of(json, "audio_filepath");
+  row.id = text_of(json, "id").empty() ? fs::path(path).replace_extension().string() : text_of(json, "id");
+  row.text = text_of(json, "text"), row.speaker = text_of(json, "speaker");
+  if (const auto seconds = json.find("duration"); seconds != json.end() && seconds->is_number()) {
+    row.seconds = seconds->get<double>();
+  }
+  if (path.empty()) {
+    row.problem = "the line has no audio_filepath";
+  } else if (const fs::path normal = fs::path(path).lexically_normal(); *normal.begin() == "..") {
+    row.problem = "its audio_filepath leads out of the corpus";
+  } else {
+    row.place = ClipPlace(folder / normal);
+  }
+  return row;
+}
+
+// The clips of one shard. The members of a clip lie side by side and share a name up to its first dot.
+class ShardRows {
+ public:
+  ShardRows(const fs::path& shard, int64_t& number, const Take& take) : shard_(shard), number_(number), take_(take) {}
+
+  void read() {
+    const std::vector<PackedClip> packed = read_pack_index(shard_);
+    for (const PackedClip& clip : packed) {
+      CorpusRow row;
+      row.line = ++number_;
+      row.id = clip.id, row.speaker = clip.speaker, row.text = clip.text, row.held_out = clip.held_out;
+      row.place = ClipPlace(shard_, clip.first_byte, clip.bytes), row.hash = clip.hash;
+      take_(std::move(row));
+    }
+    if (!packed.empty()) return;
+    list_tar(shard_, [this](const TarMember& member) { add(member); });
+    flush();
+  }
+
+ private:
+  void add(const TarMember& member) {
+    const size_t base = member.name.rfind('/') == std::string::npos ? 0 : member.name.rfind('/') + 1;
+    const size_t dot = member.name.find('.', base);
+    if (dot == std::string::npos || dot == base) return;
+    const std::string key = member.name.substr(0, dot), ending = member.name.substr(dot + 1);
+    if (key != row_.id) flush(), row_.id = key;
+    static const std::vector<std::string> audio = {"wav", "flac", "mp3", "ogg", "opus"};
+    if (std::find(audio.begin(), audio.end(), ending) != audio.end()) {
+      row_.place = ClipPlace(shard_, member.first_byte, member.bytes);
+    } else if (ending == "txt" || ending == "normalized.txt" || ending == "json") {
+      const std::string content = read(member);
+      if (ending == "json") {
+        const Json json = Json::parse(content, nullptr, false);
+        if (!json.is_object()) {
+          row_.problem = fmt::format("{} is not a JSON object", member.name);
+          return;
+        }
+        if (row_.text.empty()) row_.text = text_of(json, "text");
+        row_.speaker = text_of(json, "speaker");
+      } else if (row_.text.empty() || ending != "txt") {
+        row_.text = content;
+      }
+    }
+  }
+
+  std::string read(const TarMember& member) {
+    constexpr uint64_t longest = 1 << 20;
+    std::string content(std::min(member.bytes, longest), '\0');
+    content.resize(ReadOnlyFile(shard_).read_at(member.first_byte, std::as_writable_bytes(std::span(content))));
+    return content;
+  }
+
+  void flush() {
+    if (!row_.id.empty() && (row_.place || !row_.text.empty())) {
+      row_.line = ++number_;
+      if (!row_.place && row_.problem.empty()) row_.problem = "missing: the shard has no audio of this name";
+      take_(std::move(row_));
+    }
+    row_ = CorpusRow();
+  }
+
+  const fs::path& shard_;
+  int64_t& number_;
+  const Take& take_;
+  CorpusRow row_;
+};
+
+std::vector<fs::path> shards_in(const fs::path& folder) {
+  std::vector<fs::path> shards;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".tar") shards.push_back(entry.path());
+  }
+  std::sort(shards.begin(), shards.end());
+  return shards;
+}
+
+}  // namespace
+
+CorpusLayout find_layout(const fs::path& where) {
+  using Kind = CorpusLayout::Kind;
+  const fs::path folder = where.has_parent_path() ? where.parent_path() : fs::path(".");
+  if (fs::is_regular_file(where)) {
+    const std::string ending = where.extension().string();
+    if (ending == ".jsonl" || ending == ".json") return {Kind::manifest, folder, {where}};
+    if (ending == ".tar") return {Kind::tar, folder, {where}, true};
+    if (ending == ".csv" || ending == ".txt") return {Kind::metadata, folder, {where}};
+    reject_input("corpus", "{} is not a corpus; it may be a folder, a .jsonl manifest, a .csv or a .tar",
+                 where.string());
+  }
+  if (!fs::is_directory(where)) reject_input("corpus", "{} is neither a folder nor a file", where.string());
+  if (fs::exists(where / "metadata_train.csv")) {
+    if (!fs::exists(where / "metadata_eval.csv")) return {Kind::metadata, where, {where / "metadata_train.csv"}};
+    return {Kind::metadata, where, {where / "metadata_train.csv", where / "metadata_eval.csv"}, true};
+  }
+  if (fs::exists(where / "metadata.csv")) return {Kind::metadata, where, {where / "metadata.csv"}};
+  if (fs::exists(where / "manifest.jsonl")) return {Kind::manifest, where, {where / "manifest.jsonl"}};
+  if (std::vector<fs::path> shards = shards_in(where); !shards.empty()) return {Kind::tar, where, shards, true};
+  reject_input("corpus", "{} has no metadata.csv, metadata_train.csv, manifest.jsonl or *.tar", where.string());
+}
+
+uint64_t count_rows(const CorpusLayout& layout) {
+  uint64_t rows = 0;
+  for (const fs::path& file : layout.files) {
+    if (layout.kind == CorpusLayout::Kind::tar) {
+      rows += fs::file_size(file) / 200'000 + 1;
+    } else {
+      const MappedFile mapped(file);
+      rows += static_cast<uint64_t>(std::count(mapped.bytes().begin(), mapped.bytes().end(), std::byte{'\n'})) + 1;
+    }
+  }
+  return rows;
+}
+
+void read_rows(const CorpusLayout& layout, const std::string& metadata_format, const Take& take) {
+  int64_t number = 0;
+  for (size_t i = 0; i < layout.files.size(); ++i) {
+    if (layout.kind == CorpusLayout::Kind::tar) {
+      ShardRows(layout.files[i], number, take).read();
+      continue;
+    }
+    read_lines(layout.files[i], [&](const std::string& text, int64_t line) {
+      CorpusRow row = layout.kind == CorpusLayout::Kind::manifest ? manifest_row(text, layout.folder)
+                                                                  : metadata_row(text, metadata_format);
+      row.line = line;
+      row.held_out = layout.has_validation && i + 1 == layout.files.size();
+      take(std::move(row));
+    });
+  }
+}
+
+}  // namespace myxtts

@@ -1,0 +1,36 @@
+#include "text/phoneme_cache.h"
+
+#include "base/files.h"
+
+#include <limits>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+namespace myxtts {
+
+using nlohmann::json;
+
+PhonemeCache read_phoneme_cache(const std::filesystem::path& file) {
+  PhonemeCache cache;
+  if (file.empty() || !std::filesystem::exists(file)) return cache;
+  std::istringstream lines(read_text_file(file, std::numeric_limits<uint64_t>::max()));
+  for (std::string line; std::getline(lines, line);) {
+    const json entry = json::parse(line, nullptr, false);
+    const auto is_text = [&](const char* key) { return entry.contains(key) && entry[key].is_string(); };
+    if (!entry.is_object() || !is_text("language") || !is_text("text") || !is_text("ipa")) continue;
+    cache[{entry["language"], entry["text"]}] = entry["ipa"];
+  }
+  return cache;
+}
+
+void write_phoneme_cache(const std::filesystem::path& file, const PhonemeCache& cache) {
+  if (file.empty()) return;
+  std::string lines;
+  for (const auto& [key, ipa] : cache) {
+    lines += json{{"language", key.first}, {"text", key.second}, {"ipa", ipa}}.dump() + "\n";
+  }
+  write_file_atomically(file, lines);
+}
+
+}  // namespace myxtts

@@ -1,0 +1,218 @@
+#include "text/phonemes.h"
+
+#include "base/error.h"
+#include "base/process.h"
+#include "base/workers.h"
+#include "text/phoneme_cache.h"
+#include "text/utf8.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace myxtts {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t texts_a_process = 400;  // a start costs some 10 ms, a text below 1 ms
+constexpr char marker[] = "zqxmarker";
+
+// A file under the system's temporary folder with this content, removed at the end.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& content) : path_(fs::temp_directory_path() / "myxtts_text_XXXXXX") {
+    const int descriptor = ::mkostemp(path_.data(), O_CLOEXEC);
+    if (descriptor < 0) fail("text", "{} cannot be made: {}; set TMPDIR to a folder", path_, std::strerror(errno));
+    const ssize_t written = ::write(descriptor, content.data(), content.size());
+    ::close(descriptor);
+    if (written != static_cast<ssize_t>(content.size())) {
+      ::unlink(path_.c_str());
+      fail("text", "{} cannot be written; is the disk full?", path_);
+    }
+  }
+  ~TemporaryFile() { ::unlink(path_.c_str()); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string read_to_end(int descriptor) {
+  std::string output;
+  char part[65536];
+  for (;;) {
+    const ssize_t count = ::read(descriptor, part, sizeof part);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return output;
+    output.append(part, static_cast<size_t>(count));
+  }
+}
+
+// What a program writes to its standard output, or nothing when it ends with an error.
+std::optional<std::string> output_of(const std::vector<std::string>& arguments) {
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  int ends[2];
+  // Closed on exec: a process started by another thread must not hold this pipe open.
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail("text", "no pipe could be made: {}; use fewer threads", std::strerror(errno));
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  std::string output = error == 0 ? read_to_end(ends[0]) : std::string();
+  ::close(ends[0]);
+  if (error != 0) fail("text", "{} cannot be started: {}", arguments[0], std::strerror(error));
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return {};
+  return output;
+}
+
+// A word of another language is put between flags such as (en) and (fa), which nobody pronounces.
+std::string without_language_flags(const std::string& line) {
+  std::string out;
+  bool in_flag = false;
+  for (const char letter : line) {
+    if (letter == '(') in_flag = true;
+    if (!in_flag) out += letter;
+    if (letter == ')') in_flag = false;
+  }
+  const size_t first = out.find_first_not_of(' ');
+  return first == std::string::npos ? std::string() : out.substr(first, out.find_last_not_of(' ') - first + 1);
+}
+
+class Espeak {
+ public:
+  explicit Espeak(const std::string& language) : program_(find_program("espeak-ng")), language_(language) {
+    if (program_.empty()) {
+      reject_input("text",
+                   "phonemes need espeak-ng, which is not installed; install it with: apt-get install espeak-ng");
+    }
+    const auto lines = clauses(marker);
+    if (!lines) {
+      reject_input("text", "espeak-ng does not know the language '{}'; `espeak-ng --voices` lists those it knows",
+                   language);
+    }
+    if (lines->size() == 1) marker_ipa_ = lines->front();
+  }
+
+  std::vector<std::string> phonemes(const std::vector<std::string>& texts) const {
+    auto all = texts.size() > 1 && !marker_ipa_.empty() ? phonemes_in_one_process(texts) : std::nullopt;
+    if (all) return *all;
+    std::vector<std::string> one_by_one;
+    for (const std::string& text : texts) {
+      const auto lines = clauses(paragraph(text));
+      if (!lines) fail("text", "espeak-ng failed on \"{}\"; take that text out or change it", text);
+      one_by_one.push_back(fmt::format("{}", fmt::join(*lines, " ")));
+    }
+    return one_by_one;
+  }
+
+ private:
+  // Every clause is a line, so a text may be several; a marker in a paragraph of its own tells where the next begins.
+  std::optional<std::vector<std::string>> phonemes_in_one_process(const std::vector<std::string>& texts) const {
+    std::string document;
+    for (const std::string& text : texts) document += paragraph(text) + "\n\n" + marker + "\n\n";
+    const auto lines = clauses(document);
+    if (!lines) return {};
+    std::vector<std::string> ipa(1);
+    for (const std::string& line : *lines) {
+      if (line == marker_ipa_) {
+        ipa.emplace_back();
+      } else {
+        ipa.back() += (ipa.back().empty() ? "" : " ") + line;
+      }
+    }
+    if (ipa.size() != texts.size() + 1 || !ipa.back().empty()) return {};
+    ipa.pop_back();
+    return ipa;
+  }
+
+  // One line, and no "[[", which would announce phonemes instead of text.
+  static std::string paragraph(const std::string& text) {
+    std::string line = text;
+    std::ranges::replace_if(
+        line, [](char letter) { return letter == '\n' || letter == '\r' || letter == '['; }, ' ');
+    return line;
+  }
+
+  std::optional<std::vector<std::string>> clauses(const std::string& document) const {
+    const TemporaryFile file(document + "\n");
+    const auto output = output_of({program_, "-q", "--ipa", "-b", "1", "-v", language_, "-f", file.path()});
+    if (!output) return {};
+    std::vector<std::string> lines;
+    std::istringstream stream(*output);
+    for (std::string line; std::getline(stream, line);) {
+      line = without_language_flags(line);
+      if (!line.empty()) lines.push_back(line);
+    }
+    return lines;
+  }
+
+  std::string program_, language_, marker_ipa_;
+};
+
+}  // namespace
+
+bool phonemes_available() { return !find_program("espeak-ng").empty(); }
+
+std::vector<std::string> to_phonemes(const std::vector<std::string>& texts, const std::string& language,
+                                     const std::filesystem::path& cache_file, size_t threads,
+                                     const std::function<void(uint64_t, uint64_t)>& progress) {
+  PhonemeCache cache = read_phoneme_cache(cache_file);
+  std::set<std::string> missing;
+  for (const std::string& text : texts) {
+    decode_utf8(text);  // throws where it is none
+    if (!cache.contains({language, text})) missing.insert(text);
+  }
+  if (!missing.empty()) {
+    const std::vector<std::string> asked(missing.begin(), missing.end());
+    const Espeak espeak(language);
+    std::mutex mutex;
+    uint64_t done = 0;
+    const auto ask = [&](size_t batch) {
+      const auto first = asked.begin() + static_cast<std::ptrdiff_t>(batch * texts_a_process);
+      const auto last = first + std::min<std::ptrdiff_t>(texts_a_process, asked.end() - first);
+      const std::vector<std::string> batch_texts(first, last);
+      const std::vector<std::string> ipa = espeak.phonemes(batch_texts);
+      const std::lock_guard lock(mutex);
+      for (size_t i = 0; i < ipa.size(); ++i) cache[{language, batch_texts[i]}] = ipa[i];
+      done += ipa.size();
+      if (progress) progress(done, asked.size());
+    };
+    try {
+      parallel_for((asked.size() + texts_a_process - 1) / texts_a_process, threads, ask);
+    } catch (...) {
+      write_phoneme_cache(cache_file, cache);
+      throw;
+    }
+    write_phoneme_cache(cache_file, cache);
+  }
+  std::vector<std::string> ipa;
+  for (const std::string& text : texts) ipa.push_back(cache.at({language, text}));
+  return ipa;
+}
+
+}  // namespace myxtts

@@ -1,0 +1,290 @@
+#include "corpus/corpus.h"
+
+#include "audio/wav.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "corpus/batch.h"
+#include "corpus/rows.h"
+#include "corpus/shapes.h"
+#include "text/utf8.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace myxtts {
+namespace {
+namespace fs = std::filesystem;
+
+class CorpusFolder : public testing::Test {
+ protected:
+  fs::path folder = fs::path(testing::TempDir()) / "myxtts_corpus_test";
+  Config config;
+  void SetUp() override {
+    fs::remove_all(folder);
+    fs::create_directories(folder / "wavs");
+    config.data.val_share = 0;
+    for (const char* id : {"a", "b"}) clip(id, 22050);
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  void clip(const std::string& id, size_t samples, float level = 0.3F) const {
+    std::vector<float> tone(samples);
+    for (size_t i = 0; i < samples; ++i) tone[i] = level * std::sin(0.05F * static_cast<float>(i));
+    write_wav(folder / "wavs" / (id + ".wav"), tone, 22050);
+  }
+  void metadata(const std::string& text) const { write_file_atomically(folder / "metadata.csv", text); }
+  Corpus open(const PrepareOptions& options = {}) const { return open_corpus(folder, config, options); }
+
+  std::string reason_of(const std::string& row) const {
+    metadata("a|good text\n" + row + "\nb|good text\n");
+    const Corpus corpus = open();
+    EXPECT_EQ(corpus.index.size(), 2U) << "the good rows stay";
+    EXPECT_EQ(corpus.index.summary().rejected.size(), 1U);
+    return corpus.index.summary().rejected.empty() ? "" : corpus.index.summary().rejected.front().reason;
+  }
+};
+
+#define EXPECT_CONTAINS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST_F(CorpusFolder, each_bad_row_is_named_and_nothing_else_is_lost) {
+  EXPECT_CONTAINS(reason_of("c|text"), "missing");
+  EXPECT_CONTAINS(reason_of("c|  "), "empty");
+  EXPECT_CONTAINS(reason_of("c|\u200C\u00AD"), "nothing is left");
+  EXPECT_CONTAINS(reason_of("c"), "fields");
+  EXPECT_CONTAINS(reason_of("|text"), "no id");
+  EXPECT_CONTAINS(reason_of("../../etc/passwd|text"), "out of the corpus");
+  EXPECT_CONTAINS(reason_of("a|again"), "duplicate");
+  EXPECT_CONTAINS(reason_of("c|bad \uFFFD letter"), "U+FFFD");
+  EXPECT_CONTAINS(reason_of("c|bell \x07"), "U+0007");
+  EXPECT_CONTAINS(reason_of("c|private \uE000"), "U+E000");
+  clip("c", 500);
+  EXPECT_CONTAINS(reason_of("c|text"), "too short");
+  clip("c", 22050, 0.0005F);
+  EXPECT_CONTAINS(reason_of("c|text"), "silent");
+  write_file_atomically(folder / "wavs" / "c.wav", "RIFFnonsense");
+  EXPECT_CONTAINS(reason_of("c|text"), "unreadable");
+  write_file_atomically(folder / "wavs" / "c.wav", "");
+  EXPECT_CONTAINS(reason_of("c|text"), "is empty");
+  clip("c", 22050);
+  EXPECT_CONTAINS(reason_of("c|\xFF\xFE"), "UTF-8");
+  config.data.max_mel_frames = 100;
+  clip("c", 220500);
+  EXPECT_CONTAINS(reason_of("c|text"), "too long");
+  config.data.overlong = "error";
+  EXPECT_THROW(open(), Error);
+}
+
+TEST_F(CorpusFolder, overlong_clips_are_cut_and_listed_when_asked) {
+  clip("c", 220500);
+  metadata("a|good text\nb|good text\nc|a text that is too long for its clip\n");
+  config.data.overlong = "truncate", config.data.max_mel_frames = 100, config.data.max_text_length = 12;
+  const Corpus corpus = open();
+  ASSERT_EQ(corpus.index.size(), 3U);
+  ASSERT_EQ(corpus.index.summary().truncated.size(), 1U);
+  EXPECT_CONTAINS(corpus.index.summary().truncated[0].reason, "12 of 36 tokens");
+  const CorpusClip cut = corpus.clip(2);
+  EXPECT_EQ(cut.text, "a text that ");
+  EXPECT_LE(cut.length.mel_frames, 100U);
+  EXPECT_GE(cut.length.mel_frames, 99U);
+  EXPECT_EQ(config.data.max_text_length, cut.length.tokens);
+  config.data.batch_size = {3, 3};
+  const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).shapes, 1);
+  EXPECT_TRUE(make_batch(corpus, plan, plan.batch(0, 0), 1).replaced.empty());
+}
+
+TEST_F(CorpusFolder, an_index_is_used_again_until_something_changes) {
+  metadata("a|one\nb|two\n");
+  std::vector<std::string> said;
+  PrepareOptions options;
+  options.say = [&](const std::string& sentence) { said.push_back(sentence); };
+  const fs::path path = open(options).index.path();
+  const auto time = fs::last_write_time(path);
+  EXPECT_EQ(open(options).index.path(), path);
+  EXPECT_EQ(fs::last_write_time(path), time);
+  EXPECT_TRUE(said.empty());
+
+  metadata("a|one\nb|two, changed\n");
+  EXPECT_EQ(open(options).clip(1).text, "two, changed");
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_CONTAINS(said[0], "metadata has changed");
+
+  clip("b", 44100);  // only `prepare` looks at every file
+  EXPECT_EQ(open(options).clip(1).samples, 22050U);
+  options.check_files = true;
+  EXPECT_EQ(open(options).clip(1).samples, 44100U);
+  EXPECT_CONTAINS(said.back(), "a clip has changed");
+
+  write_file_atomically(path, "MYXTTSIX but no index");
+  EXPECT_EQ(open(options).index.size(), 2U);
+  EXPECT_CONTAINS(said.back(), "made again");
+
+  config.data.language = "fa";
+  EXPECT_NE(open(options).index.path(), path);  // another index beside it, so that both settings stay quick
+  EXPECT_TRUE(fs::exists(path));
+}
+
+TEST_F(CorpusFolder, a_read_only_corpus_is_indexed_elsewhere) {
+  metadata("a|one\nb|two\n");
+  write_file_atomically(folder / ".myxtts", "a file where the folder would be");
+  const fs::path cache = folder.parent_path() / "myxtts_cache_test";
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  const fs::path path = open().index.path();
+  ::unsetenv("XDG_CACHE_HOME");
+  EXPECT_TRUE(path.string().starts_with(cache.string())) << path;
+  fs::remove_all(cache);
+}
+
+TEST_F(CorpusFolder, a_share_is_held_out_by_the_ids_alone) {
+  std::string rows;
+  for (int i = 0; i < 50; ++i) {
+    clip(fmt::format("x{}", i), 22050);
+    rows += fmt::format("x{}|text\n", i);
+  }
+  metadata(rows);
+  config.data.val_share = 0.1;
+  const auto held_out = [&] {
+    std::set<std::string> ids;
+    const Corpus corpus = open();
+    for (size_t i = 0; i < corpus.index.size(); ++i) {
+      if (corpus.index.lengths()[i].held_out != 0) ids.insert(corpus.clip(i).id);
+    }
+    return ids;
+  };
+  const std::set<std::string> ids = held_out();
+  EXPECT_EQ(ids.size(), 5U);
+  metadata("a|one\n" + rows);
+  std::set<std::string> stayed;
+  for (const std::string& id : held_out()) {
+    if (ids.contains(id)) stayed.insert(id);
+  }
+  EXPECT_GE(stayed.size(), 4U);
+}
+
+TEST_F(CorpusFolder, silence_is_trimmed_once_and_the_batch_has_the_rest) {
+  std::vector<float> samples(66150);
+  for (size_t i = 22050; i < 44100; ++i) samples[i] = 0.3F * std::sin(0.05F * static_cast<float>(i));
+  write_wav(folder / "wavs" / "c.wav", samples, 22050);
+  metadata("c|text\n");
+  config.data.trim_silence = true, config.data.batch_size = {1, 1};
+  const Corpus corpus = open();
+  const CorpusClip trimmed = corpus.clip(0);
+  EXPECT_NEAR(static_cast<double>(trimmed.first_sample), 22050, 1600);
+  EXPECT_NEAR(static_cast<double>(trimmed.samples), 22050, 3200);
+  const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).shapes, 1);
+  EXPECT_EQ(make_batch(corpus, plan, plan.batch(0, 0), 1).mel_lengths.at(0),
+            static_cast<int32_t>(trimmed.length.mel_frames));
+}
+
+TEST_F(CorpusFolder, every_layout_is_read) {
+  write_file_atomically(folder / "metadata.csv",
+                        "\xEF\xBB\xBF"
+                        "a|Dr. A|doctor A\r\n\r\nb|سلام|\r\n");
+  const auto rows_of = [&](const fs::path& where, const std::string& format = "id|text|normalised") {
+    std::vector<CorpusRow> rows;
+    read_rows(find_layout(where), format, [&](CorpusRow&& row) { rows.push_back(std::move(row)); });
+    return rows;
+  };
+  std::vector<CorpusRow> rows = rows_of(folder);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].text, "doctor A");
+  EXPECT_EQ(rows[1].text, "سلام");
+  EXPECT_EQ(rows[1].line, 3);
+  EXPECT_EQ(rows_of(folder, "id|speaker|text")[0].speaker, "Dr. A");
+
+  write_file_atomically(folder / "metadata_train.csv", "a|one\n");
+  write_file_atomically(folder / "metadata_eval.csv", "b|two\n");
+  rows = rows_of(folder);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_FALSE(rows[0].held_out);
+  EXPECT_TRUE(rows[1].held_out);
+
+  write_file_atomically(
+      folder / "clips.jsonl",
+      "{\"audio_filepath\": \"wavs/a.wav\", \"text\": \"one\", \"speaker\": \"s\", \"duration\": 1.0}\n"
+      "nonsense\n{\"text\": \"no path\"}\n{\"audio_filepath\": \"../x.wav\", \"text\": \"x\"}\n"
+      "{\"audio_filepath\": \"wavs/b.wav\", \"text\": \"two\", \"duration\": 9.0}\n");
+  rows = rows_of(folder / "clips.jsonl");
+  ASSERT_EQ(rows.size(), 5U);
+  EXPECT_EQ(rows[0].id, "wavs/a");
+  EXPECT_EQ(rows[0].speaker, "s");
+  EXPECT_CONTAINS(rows[1].problem, "JSON");
+  EXPECT_CONTAINS(rows[2].problem, "audio_filepath");
+  EXPECT_CONTAINS(rows[3].problem, "out of the corpus");
+  const Corpus corpus = open_corpus(folder / "clips.jsonl", config, {});
+  EXPECT_EQ(corpus.index.size(), 1U);
+  EXPECT_CONTAINS(corpus.index.summary().rejected.back().reason, "duration");
+  EXPECT_EQ(corpus.clip(0).place.path, folder / "wavs" / "a.wav");
+  EXPECT_THROW(find_layout(folder / "nowhere"), Error);
+  EXPECT_THROW(find_layout(folder / "wavs"), Error);
+}
+
+TEST_F(CorpusFolder, a_batch_is_the_same_for_any_number_of_threads_and_padded_with_zeros) {
+  clip("c", 30000);
+  metadata("a|one\nb|two words\nc|three more words\n");
+  config.data.batch_size = {3, 3};
+  const Corpus corpus = open();
+  const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).shapes, 1);
+  const Batch one = make_batch(corpus, plan, plan.batch(0, 0), 1), four = make_batch(corpus, plan, plan.batch(0, 0), 4);
+  EXPECT_EQ(one.hash(), four.hash());
+  EXPECT_NE(one.hash(), make_batch(corpus, plan, plan.batch(1, 0), 1).hash());
+  for (int64_t row = 0; row < one.rows; ++row) {
+    const auto last = static_cast<size_t>(((row + 1) * one.mel_frames - 1) * one.n_mels);
+    if (one.mel_lengths[static_cast<size_t>(row)] < one.mel_frames) {
+      EXPECT_EQ(one.mel[last], 0.0F);
+    }
+  }
+}
+
+TEST_F(CorpusFolder, a_clip_that_breaks_later_is_replaced_by_the_same_one_each_time) {
+  for (const char* id : {"c", "d", "e"}) clip(id, 22050);
+  metadata("a|one\nb|two\nc|three\nd|four\ne|five\n");
+  config.data.batch_size = {5, 5};
+  const Corpus corpus = open();
+  const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).shapes, 1);
+  clip("c", 40000);                                            // longer
+  write_file_atomically(folder / "wavs" / "e.wav", "broken");  // not audio
+  std::vector<std::string> ids;
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    const Batch batch = make_batch(corpus, plan, plan.batch(epoch, 0), 2);
+    ASSERT_GE(batch.replaced.size(), 2U);
+    std::set<std::string> bad;
+    for (const BadClip& one : batch.replaced) {
+      bad.insert(one.id);
+      EXPECT_FALSE(one.replaced_by.empty());
+    }
+    EXPECT_EQ(bad, (std::set<std::string>{"c", "e"}));
+    EXPECT_EQ(batch.ids.size(), 5U);
+    std::vector<std::string> sorted = batch.ids;
+    std::sort(sorted.begin(), sorted.end());
+    if (!ids.empty()) {
+      EXPECT_EQ(sorted, ids);
+    }
+    ids = sorted;
+  }
+  const fs::path file = folder / "quarantine.jsonl";
+  Quarantine quarantine(file);
+  for (int i = 0; i < 2; ++i) quarantine.add(make_batch(corpus, plan, plan.batch(0, 0), 2).replaced);
+  const std::string lines = read_text_file(file, 1 << 20);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
+  for (const char* id : {"a", "b", "d"}) write_file_atomically(folder / "wavs" / (std::string(id) + ".wav"), "broken");
+  EXPECT_THROW(make_batch(corpus, plan, plan.batch(0, 0), 2), Error);
+}
+
+TEST_F(CorpusFolder, persian_comes_back_from_its_tokens_unchanged) {
+  const std::string text = "می‌خواهم به خانه بروم، پدرم آنجاست؟";
+  clip("c", 66150);
+  metadata("c|" + text + "\n");
+  config.data.language = "fa";
+  for (const bool blanks : {false, true}) {
+    config.data.blank_tokens = blanks;
+    const Corpus corpus = open();
+    ASSERT_EQ(corpus.index.size(), 1U);
+    const std::vector<uint16_t> tokens = corpus.vocabulary.encode(corpus.clip(0).text, blanks);
+    EXPECT_EQ(corpus.vocabulary.decode(tokens), text);
+    EXPECT_EQ(tokens.size(), corpus.index.lengths()[0].tokens);
+  }
+}
+
+}  // namespace
+}  // namespace myxtts
