@@ -88,6 +88,13 @@ Clip read_clip(const ClipPlace& place, uint64_t first, uint64_t count) {
   return {layout.sample_rate, read_wav_mono(clip.source, layout, first, count)};
 }
 
+void read_bytes(const ClipPlace& place, std::span<std::byte> into) {
+  const OpenClip clip(place);
+  if (clip.source.size_bytes != into.size() || clip.source.read_at(0, into) != into.size()) {
+    fail("audio", "{} was cut short (at byte {})", clip.source.name, clip.source.size_bytes);
+  }
+}
+
 RawClip read_raw_clip(const ClipPlace& place) {
   const OpenClip clip(place);
   RawClip raw;

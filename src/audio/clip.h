@@ -38,6 +38,9 @@ struct Clip {
 // where the format allows.
 Clip read_clip(const ClipPlace& place, uint64_t first = 0, uint64_t count = whole_clip);
 
+// All of the clip's bytes as they lie there; `into` has just their size.
+void read_bytes(const ClipPlace& place, std::span<std::byte> into);
+
 // A clip's samples as they lie in the file, for a GPU that decodes them itself; what is not WAV comes as mono float_32.
 struct RawClip {
   WavLayout layout;  // data_offset_bytes is 0

@@ -149,6 +149,7 @@ void add_bench_command(CLI::App& app, Program& program) {
   mel->callback([&program, options] {
     program.run = [&program, options](Console& console) { return bench_mel(*options, program.json_file, console); };
   });
+  add_bench_loader(*bench, program);
 }
 
 }  // namespace myxtts

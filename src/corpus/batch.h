@@ -28,6 +28,9 @@ struct Batch {
   uint64_t hash() const;
 };
 
+// The samples of a clip that are used, at the convention's rate. Throws Error when the clip is not what it was.
+std::vector<float> read_used_part(const Corpus& corpus, const CorpusClip& clip);
+
 // Reads and transforms the batch's clips on up to `threads` threads. A clip that cannot be read is replaced by the one
 // that the plan names; throws Error when none of a shape's clips can be read.
 Batch make_batch(const Corpus& corpus, const BatchPlan& plan, const PlannedBatch& planned, size_t threads);

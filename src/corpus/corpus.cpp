@@ -156,6 +156,8 @@ class IndexMaker {
     ++summary_.sample_rates[fmt::format("{}", clip.sample_rate)];
     ++summary_.formats[scanned.format];
     summary_.seconds += clip.seconds();
+    summary_.most_bytes_per_second =
+        std::max(summary_.most_bytes_per_second, static_cast<double>(clip.loaded_bytes()) / clip.seconds());
     for (const char32_t symbol : decode_utf8(clip.symbols())) symbols_.insert(symbol);
     if (!clip.speaker.empty()) speakers_.insert(clip.speaker);
     if (scanned.mel.count > 0) {
@@ -227,6 +229,11 @@ bool a_file_changed(const CorpusIndex& index, const fs::path& folder) {
   for (size_t i = 0; i < index.size(); ++i) {
     const CorpusClip clip = index.clip(i);
     if (time_of(folder / clip.place.path) != clip.time_ns) return true;
+  }
+  const int64_t made_ns = time_of(index.path());
+  for (const RejectedClip& clip : index.summary().rejected) {
+    const int64_t time_ns = time_of(folder / clip.path);
+    if (time_ns > made_ns || (time_ns >= 0 && clip.reason.starts_with("missing"))) return true;
   }
   return false;
 }

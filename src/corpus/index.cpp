@@ -44,7 +44,7 @@ struct Line {
   uint64_t samples = 0;
   uint32_t sample_rate = 0;
   uint16_t part = 0;
-  uint16_t unused = 0;
+  uint16_t wav = 0;
   uint32_t strings_bytes = 0;
   uint32_t hash = 0;  // of the strings and, with 0 here, of the line
 };
@@ -81,6 +81,7 @@ std::string to_text(const CorpusSummary& summary) {
   json["speakers"] = summary.speakers;
   json["symbols"] = summary.symbols;
   json["seconds"] = summary.seconds;
+  json["most_bytes_per_second"] = summary.most_bytes_per_second;
   json["mel_mean"] = summary.mel_mean;
   json["mel_std"] = summary.mel_std;
   json["mel_measured_clips"] = summary.mel_measured_clips;
@@ -98,6 +99,7 @@ CorpusSummary summary_from(std::string_view text) {
   summary.speakers = json.at("speakers").get<std::vector<std::string>>();
   summary.symbols = json.at("symbols").get<std::vector<std::string>>();
   summary.seconds = json.at("seconds").get<double>();
+  summary.most_bytes_per_second = json.at("most_bytes_per_second").get<double>();
   summary.mel_mean = json.at("mel_mean").get<double>();
   summary.mel_std = json.at("mel_std").get<double>();
   summary.mel_measured_clips = json.at("mel_measured_clips").get<int64_t>();
@@ -149,6 +151,7 @@ void IndexWriter::add(const CorpusClip& clip) {
   line.time_ns = clip.time_ns;
   line.first_sample = clip.first_sample, line.samples = clip.samples;
   line.sample_rate = static_cast<uint32_t>(clip.sample_rate);
+  line.wav = clip.wav ? 1 : 0;
   line.hash = hash_of(line, strings);
   state_->file.write(std::as_bytes(std::span(strings)));
   state_->lines.push_back(line);
@@ -231,6 +234,11 @@ const IndexStamp& CorpusIndex::stamp() const { return state_->header.stamp; }
 const CorpusSummary& CorpusIndex::summary() const { return state_->summary; }
 std::span<const ClipLength> CorpusIndex::lengths() const { return state_->lengths; }
 
+uint64_t CorpusIndex::loaded_bytes(size_t number) const {
+  const Line& line = state_->lines[number];
+  return line.wav != 0 ? line.bytes : line.samples * sizeof(float);
+}
+
 CorpusClip CorpusIndex::clip(size_t number) const {
   const Line& line = state_->lines[number];
   const bool inside =
@@ -253,7 +261,7 @@ CorpusClip CorpusIndex::clip(size_t number) const {
   clip.place.first_byte = line.first_byte, clip.place.bytes = line.bytes, clip.place.part = line.part != 0;
   clip.time_ns = line.time_ns;
   clip.sample_rate = static_cast<int>(line.sample_rate);
-  clip.first_sample = line.first_sample, clip.samples = line.samples;
+  clip.first_sample = line.first_sample, clip.samples = line.samples, clip.wav = line.wav != 0;
   clip.length = state_->lengths[number];
   return clip;
 }

@@ -150,6 +150,9 @@ class ShardRows {
   CorpusRow row_;
 };
 
+// Packed shards say themselves which clips are held out.
+bool is_packed(const fs::path& shard) { return !read_pack_index(shard).empty(); }
+
 std::vector<fs::path> shards_in(const fs::path& folder) {
   std::vector<fs::path> shards;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -167,7 +170,7 @@ CorpusLayout find_layout(const fs::path& where) {
   if (fs::is_regular_file(where)) {
     const std::string ending = where.extension().string();
     if (ending == ".jsonl" || ending == ".json") return {Kind::manifest, folder, {where}};
-    if (ending == ".tar") return {Kind::tar, folder, {where}, true};
+    if (ending == ".tar") return {Kind::tar, folder, {where}, is_packed(where)};
     if (ending == ".csv" || ending == ".txt") return {Kind::metadata, folder, {where}};
     reject_input("corpus", "{} is not a corpus; it may be a folder, a .jsonl manifest, a .csv or a .tar",
                  where.string());
@@ -179,7 +182,9 @@ CorpusLayout find_layout(const fs::path& where) {
   }
   if (fs::exists(where / "metadata.csv")) return {Kind::metadata, where, {where / "metadata.csv"}};
   if (fs::exists(where / "manifest.jsonl")) return {Kind::manifest, where, {where / "manifest.jsonl"}};
-  if (std::vector<fs::path> shards = shards_in(where); !shards.empty()) return {Kind::tar, where, shards, true};
+  if (std::vector<fs::path> shards = shards_in(where); !shards.empty()) {
+    return {Kind::tar, where, shards, is_packed(shards.front())};
+  }
   reject_input("corpus", "{} has no metadata.csv, metadata_train.csv, manifest.jsonl or *.tar", where.string());
 }
 

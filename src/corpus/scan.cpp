@@ -153,7 +153,7 @@ void Scanner::read_header(const CorpusRow& row, ScannedRow& scanned) const {
   readable([&] {
     const AudioInfo info = read_clip_info(clip.place);
     clip.sample_rate = info.sample_rate, clip.samples = info.frames;
-    scanned.format = info.format;
+    scanned.format = info.format, clip.wav = info.format.starts_with("wav");
   });
   if (!clip.place.part) clip.place.bytes = static_cast<uint64_t>(status.st_size);
   if (clip.samples == 0) throw Rejection{"it has no samples"};
@@ -185,7 +185,6 @@ void Scanner::fit_lengths(ScannedRow& scanned) const {
   std::vector<char32_t> letters = decode_utf8(clip.symbols());
   const auto symbols = static_cast<int64_t>(letters.size());
   int64_t tokens = data.blank_tokens ? 2 * symbols + 1 : symbols, frames = frames_of(mel_, clip);
-  if (frames < tokens) throw Rejection{fmt::format("too short: {} mel frames for {} tokens", frames, tokens)};
   const bool cut = data.overlong == "truncate";
   const int64_t most_frames = data.max_mel_frames;
   if (tokens > data.max_text_length) {
@@ -209,9 +208,8 @@ void Scanner::fit_lengths(ScannedRow& scanned) const {
                                          static_cast<double>(frames));
     while (frames_of(mel_, clip) > most_frames) clip.samples -= std::min<uint64_t>(clip.samples, 32);
     frames = frames_of(mel_, clip);
-    if (frames < tokens)
-      throw Rejection{fmt::format("too short once cut: {} mel frames for {} tokens", frames, tokens)};
   }
+  if (frames < tokens) throw Rejection{fmt::format("too short: {} mel frames for {} tokens", frames, tokens)};
   clip.length.mel_frames = static_cast<uint32_t>(frames);
   clip.length.tokens = static_cast<uint32_t>(tokens) & 0x7FFFFFFFU;
 }

@@ -40,6 +40,9 @@ class DeviceBuffer {
   size_t bytes_ = 0;
 };
 
+// From device memory, once the default stream is done with all it was given.
+void download(int device, const void* from, std::span<std::byte> into);
+
 // Time between two points of a stream, measured on the device.
 class DeviceTimer {
  public:
@@ -58,5 +61,8 @@ class DeviceTimer {
 
 // Bytes read plus bytes written a second by a copy within the device: the limit of whatever only moves memory.
 double measure_copy_bytes_per_s(int device);
+
+// Of a copy from pinned host memory to the device.
+double measure_upload_bytes_per_s(int device);
 
 }  // namespace myxtts

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,11 @@ void DeviceBuffer::download(std::span<std::byte> into) const {
   CUDA_CHECK(cudaMemcpy(into.data(), data_, std::min(into.size(), bytes_), cudaMemcpyDeviceToHost));
 }
 
+void download(int device, const void* from, std::span<std::byte> into) {
+  CUDA_CHECK(cudaSetDevice(device));
+  CUDA_CHECK(cudaMemcpy(into.data(), from, into.size(), cudaMemcpyDeviceToHost));
+}
+
 DeviceTimer::DeviceTimer(int device) {
   CUDA_CHECK(cudaSetDevice(device));
   CUDA_CHECK(cudaEventCreate(reinterpret_cast<cudaEvent_t*>(&begin_)));
@@ -75,6 +81,24 @@ double DeviceTimer::stop_ms(StreamHandle stream) {
   float ms = 0;
   CUDA_CHECK(cudaEventElapsedTime(&ms, static_cast<cudaEvent_t>(begin_), static_cast<cudaEvent_t>(end_)));
   return ms;
+}
+
+double measure_upload_bytes_per_s(int device) {
+  constexpr size_t bytes = size_t{1} << 28;
+  const DeviceBuffer into(device, bytes);
+  void* from = nullptr;
+  CUDA_CHECK(cudaMallocHost(&from, bytes));
+  std::memset(from, 1, bytes);
+  DeviceTimer timer(device);
+  std::vector<double> times;
+  for (int repeat = 0; repeat < 12; ++repeat) {
+    timer.start();
+    CUDA_CHECK(cudaMemcpyAsync(into.data(), from, bytes, cudaMemcpyHostToDevice));
+    times.push_back(timer.stop_ms());
+  }
+  CUDA_CHECK(cudaFreeHost(from));
+  std::nth_element(times.begin(), times.begin() + 6, times.end());
+  return static_cast<double>(bytes) / (times[6] * 1e-3);
 }
 
 double measure_copy_bytes_per_s(int device) {

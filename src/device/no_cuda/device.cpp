@@ -20,10 +20,12 @@ DeviceBuffer::DeviceBuffer(DeviceBuffer&&) noexcept = default;
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&&) noexcept = default;
 void DeviceBuffer::upload(std::span<const std::byte>) { missing(); }
 void DeviceBuffer::download(std::span<std::byte>) const { missing(); }
+void download(int, const void*, std::span<std::byte>) { missing(); }
 DeviceTimer::DeviceTimer(int) { missing(); }
 DeviceTimer::~DeviceTimer() = default;
 void DeviceTimer::start(StreamHandle) { missing(); }
 double DeviceTimer::stop_ms(StreamHandle) { missing(); }
 double measure_copy_bytes_per_s(int) { missing(); }
+double measure_upload_bytes_per_s(int) { missing(); }
 
 }  // namespace myxtts

@@ -1,0 +1,182 @@
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/workers.h"
+#include "cli/corpus_flags.h"
+#include "corpus/shapes.h"
+#include "features/mel.h"
+#include "pipeline/loader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+namespace myxtts {
+namespace {
+
+struct Options {
+  int64_t repeats = 10, ring = 16, reading = 8, cache_mb = 0;
+  double consumer_ms = 0;
+  ConfigFlags flags;
+};
+
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+struct Measured {
+  std::vector<double> times_real_time;  // per epoch
+  double wall_s = 0, cpu_s = 0, consumer_wait_s = 0;
+  LoaderStats before, after;
+};
+
+// Whole epochs, one after the other; the first one warms caches.
+Measured run(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options, const Options& wanted) {
+  Loader loader(corpus, plan, options);
+  std::optional<DeviceTimer> timer;
+  if (options.device >= 0) timer.emplace(options.device);
+  Measured measured;
+  Stopwatch whole;
+  double cpu_before_s = 0;
+  for (int64_t repeat = -1; repeat < wanted.repeats; ++repeat) {
+    if (repeat == 0) measured.before = loader.stats(), cpu_before_s = cpu_seconds(), whole = Stopwatch();
+    const Stopwatch watch;
+    double seconds_of_audio = 0;
+    for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
+      seconds_of_audio += loader.next().seconds;
+      if (wanted.consumer_ms > 0)
+        std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(wanted.consumer_ms));
+    }
+    if (timer) timer->start(), timer->stop_ms();  // all that was queued for the consumer is done
+    if (repeat >= 0) measured.times_real_time.push_back(seconds_of_audio / (watch.ms() * 1e-3));
+  }
+  measured.wall_s = whole.ms() * 1e-3, measured.cpu_s = cpu_seconds() - cpu_before_s;
+  measured.after = loader.stats();
+  measured.consumer_wait_s = measured.after.consumer_waits_s - measured.before.consumer_waits_s;
+  return measured;
+}
+
+int bench_loader(const Options& options, const std::string& json_file, const Console& console) {
+  if (options.repeats < 1 || options.ring < 2 || options.reading < 1 || options.cache_mb < 0 ||
+      options.consumer_ms < 0) {
+    reject_input(
+        "bench",
+        "--repeats and --reading must be at least 1, --ring at least 2, --gpu-cache-mb and --consumer-ms at least 0");
+  }
+  const Config config = options.flags.load().values;
+  const DataConfig& data = config.data;
+  if (data.train_data.empty()) reject_input("bench", "no corpus is named; give --train-data DIR");
+  const Corpus corpus = open_corpus_loudly(data.train_data, config, {}, console);
+  const BatchPlan plan(plan_shapes(corpus.index.lengths(), data).shapes, static_cast<uint64_t>(config.training.seed));
+  LoaderOptions loader;
+  const std::string& device = config.training.device;
+  const bool on_gpu = device != "cpu" && (device != "auto" || device_count() > 0);
+  loader.device = on_gpu ? parse_device(device == "auto" ? "cuda:0" : device) : -1;
+  const auto spare =
+      static_cast<int64_t>(available_cores()) - 3;  // the plan, the device and the consumer have threads too
+  loader.workers = static_cast<size_t>(data.num_workers.pick(on_gpu ? std::max<int64_t>(1, spare) : spare + 3));
+  loader.ring_batches = static_cast<size_t>(options.ring),
+  loader.reading_batches = static_cast<size_t>(options.reading);
+  loader.gpu_cache_bytes = static_cast<uint64_t>(options.cache_mb) << 20;
+  const Measured measured = run(corpus, plan, loader, options);
+
+  std::vector<double> sorted = measured.times_real_time;
+  std::sort(sorted.begin(), sorted.end());
+  const double figure = sorted[sorted.size() / 2];
+  double mean = 0, variance = 0;
+  for (const double x : sorted) mean += x / static_cast<double>(sorted.size());
+  for (const double x : sorted) variance += (x - mean) * (x - mean) / static_cast<double>(sorted.size());
+  const MelSpec& mel = corpus.mel;
+  const double limit = on_gpu ? measure_upload_bytes_per_s(loader.device) / (2.0 * mel.sample_rate)
+                              : mel_cpu_limit_frames_per_s(mel) * static_cast<double>(available_cores()) *
+                                    mel.hop_length / mel.sample_rate;
+  const char* const limit_is = on_gpu ? "16-bit samples at the measured speed of the wire to the GPU"
+                                      : "the arithmetic of the mel at the cores' measured peak";
+  const std::string name = on_gpu ? device_name(loader.device) : fmt::format("{} CPU cores", available_cores());
+  const double busy = (measured.after.rows_busy_s - measured.before.rows_busy_s) /
+                      (measured.wall_s * static_cast<double>(loader.workers));
+  const double finish_wait =
+      (measured.after.finish_waits_for_rows_s - measured.before.finish_waits_for_rows_s) / measured.wall_s;
+  const double room_wait =
+      (measured.after.plan_waits_for_room_s - measured.before.plan_waits_for_room_s) / measured.wall_s;
+  const double begin_busy = (measured.after.begin_busy_s - measured.before.begin_busy_s) / measured.wall_s;
+  const double finish_busy = (measured.after.finish_busy_s - measured.before.finish_busy_s) / measured.wall_s;
+  const double input_wait = measured.consumer_wait_s / measured.wall_s, cv = std::sqrt(variance) / mean;
+  const uint64_t bytes = measured.after.bytes_read - measured.before.bytes_read;
+
+  console.info("loader, {} batches of {} an epoch, {} workers, on {}", plan.batches_per_epoch(),
+               plan.shapes().front().batch_size, loader.workers, name);
+  console.info("  {:>12.0f} x real time  (median of {} epochs, cv {:.1f} %)", figure, sorted.size(), 100 * cv);
+  console.info("  {:>12.0f} x real time is the limit: {}", limit, limit_is);
+  console.info("  {:>11.0f} % of the limit", 100 * figure / limit);
+  console.info(
+      "  the consumer waits {:.2f} % of the time, finishing waits for rows {:.0f} %, the plan for room {:.0f} %",
+      100 * input_wait, 100 * finish_wait, 100 * room_wait);
+  console.info("  beginning batches takes {:.0f} % of the time, finishing them {:.0f} %", 100 * begin_busy,
+               100 * finish_busy);
+  console.info("  workers are busy {:.0f} %, {:.1f} CPU cores in all, {:.2f} GB read", 100 * busy,
+               measured.cpu_s / measured.wall_s, static_cast<double>(bytes) * 1e-9);
+  if (!json_file.empty()) {
+    const nlohmann::ordered_json json = {{"what", fmt::format("loader, {}", data.train_data)},
+                                         {"device", name},
+                                         {"figure", figure},
+                                         {"unit", "x real time"},
+                                         {"limit", limit},
+                                         {"limit_is", limit_is},
+                                         {"fraction_of_limit", figure / limit},
+                                         {"repeats", sorted.size()},
+                                         {"cv", cv},
+                                         {"workers", loader.workers},
+                                         {"batch_size", plan.shapes().front().batch_size},
+                                         {"gpu_cache_mb", options.cache_mb},
+                                         {"consumer_ms", options.consumer_ms},
+                                         {"input_wait", input_wait},
+                                         {"finish_waits_for_rows", finish_wait},
+                                         {"plan_waits_for_room", room_wait},
+                                         {"begin_busy", begin_busy},
+                                         {"finish_busy", finish_busy},
+                                         {"workers_busy", busy},
+                                         {"cpu_cores_used", measured.cpu_s / measured.wall_s},
+                                         {"bytes_read", bytes}};
+    write_file_atomically(json_file, json.dump(2) + "\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_loader(CLI::App& bench, Program& program) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* loader = bench.add_subcommand("loader", "a corpus from its files to ready batches, epoch after epoch");
+  loader->add_option("--repeats", options->repeats, "epochs")->capture_default_str()->type_name("N");
+  loader->add_option("--ring", options->ring, "batches that are ready or on their way")
+      ->capture_default_str()
+      ->type_name("N");
+  loader->add_option("--reading", options->reading, "of those, being read at a time")
+      ->capture_default_str()
+      ->type_name("N");
+  loader->add_option("--gpu-cache-mb", options->cache_mb, "clips kept in GPU memory")
+      ->capture_default_str()
+      ->type_name("MB");
+  loader->add_option("--consumer-ms", options->consumer_ms, "what a step takes")
+      ->capture_default_str()
+      ->type_name("MS");
+  add_json_option(*loader, program);
+  add_config_flags(*loader, options->flags, corpus_keys({"train_data", "seed", "device"}));
+  loader->callback([&program, options] {
+    program.run = [&program, options](Console& console) { return bench_loader(*options, program.json_file, console); };
+  });
+}
+
+}  // namespace myxtts

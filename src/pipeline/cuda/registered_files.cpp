@@ -1,0 +1,36 @@
+#include "pipeline/cuda/registered_files.h"
+
+#include "base/error.h"
+
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+namespace myxtts {
+
+RegisteredFiles::~RegisteredFiles() {
+  for (auto& [path, file] : files_) {
+    if (file.registered) cudaHostUnregister(const_cast<std::byte*>(file.mapped->bytes().data()));
+  }
+}
+
+std::span<const std::byte> RegisteredFiles::bytes_of(const std::filesystem::path& path) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = files_.try_emplace(path.string());
+  File& file = found->second;
+  if (is_new) {
+    file.mapped = std::make_unique<MappedFile>(path);
+    const std::span<const std::byte> bytes = file.mapped->bytes();
+    const auto memory =
+        static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+    if (!bytes.empty() && registered_bytes_ + bytes.size() <= memory / 2) {
+      const cudaError_t status =
+          cudaHostRegister(const_cast<std::byte*>(bytes.data()), bytes.size(), cudaHostRegisterReadOnly);
+      file.registered = status == cudaSuccess;
+      if (!file.registered) cudaGetLastError();  // not sticky: the file is read instead
+    }
+    if (file.registered) registered_bytes_ += bytes.size();
+  }
+  return file.registered ? file.mapped->bytes() : std::span<const std::byte>();
+}
+
+}  // namespace myxtts

@@ -1,0 +1,36 @@
+// Packed shards as memory that the GPU copies from directly: mapped, and registered with CUDA, so that no CPU touches a
+// sample. Any thread.
+#pragma once
+
+#include "base/files.h"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace myxtts {
+
+class RegisteredFiles {
+ public:
+  RegisteredFiles() = default;
+  ~RegisteredFiles();
+  RegisteredFiles(const RegisteredFiles&) = delete;
+  RegisteredFiles& operator=(const RegisteredFiles&) = delete;
+
+  // The file's bytes, or nothing where it cannot be registered: then it is read like any other file. Registering locks
+  // a file in memory, so no more than half of the machine's is used.
+  std::span<const std::byte> bytes_of(const std::filesystem::path& path);
+
+ private:
+  struct File {
+    std::unique_ptr<MappedFile> mapped;
+    bool registered = false;
+  };
+  std::mutex mutex_;
+  std::map<std::string, File> files_;
+  uint64_t registered_bytes_ = 0;
+};
+
+}  // namespace myxtts

@@ -1,0 +1,228 @@
+#include "pipeline/loader.h"
+
+#include "base/bounded_queue.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "pipeline/backend.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+namespace myxtts {
+namespace {
+
+// Seconds that many threads add up.
+class TimeSum {
+ public:
+  void add_since(int64_t start_ns) { sum_ns_.fetch_add(now_ns() - start_ns, std::memory_order_relaxed); }
+  double seconds() const { return static_cast<double>(sum_ns_.load(std::memory_order_relaxed)) * 1e-9; }
+
+ private:
+  std::atomic<int64_t> sum_ns_ = 0;
+};
+
+// Rows of the batches that were begun, handed out in order.
+class RowDispenser {
+ public:
+  struct Row {
+    LoaderSlot* slot = nullptr;  // null: no more
+    size_t row = 0;
+  };
+
+  void add(LoaderSlot& slot, std::vector<size_t> rows) {
+    const std::lock_guard lock(mutex_);
+    const bool one = rows.size() == 1;
+    open_.push_back({&slot, std::move(rows)});
+    one ? changed_.notify_one() : changed_.notify_all();
+  }
+
+  Row take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_ || !open_.empty(); });
+    if (stopped_) return {};
+    Open& first = open_.front();
+    const Row row{first.slot, first.rows[first.next++]};
+    if (first.next == first.rows.size()) open_.pop_front();
+    return row;
+  }
+
+  void stop() {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  struct Open {
+    LoaderSlot* slot;
+    std::vector<size_t> rows;
+    size_t next = 0;
+  };
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Open> open_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+struct Loader::State {
+  State(const Corpus& corpus_, const BatchPlan& plan_, const LoaderOptions& options_)
+      : corpus(corpus_),
+        plan(plan_),
+        options(options_),
+        free_slots(options_.ring_batches),
+        begun(options_.ring_batches),
+        ready(options_.ring_batches),
+        slots(options_.ring_batches) {
+    if (plan.batches_per_epoch() == 0) reject_input("loader", "the corpus has too few clips for a batch");
+    backend = options.device < 0 ? make_cpu_backend(corpus, plan, options) : make_gpu_backend(corpus, plan, options);
+    for (size_t i = 0; i < slots.size(); ++i) slots[i].number = i, free_slots.push(&slots[i]);
+    threads.emplace_back([this] { guarded([this] { plan_batches(); }); });
+    for (size_t i = 0; i < options.workers; ++i) threads.emplace_back([this] { guarded([this] { make_rows(); }); });
+    threads.emplace_back([this] { guarded([this] { finish_batches(); }); });
+  }
+
+  ~State() {
+    stop(nullptr);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // An error ends every stage; the consumer gets it after the batches that were ready before.
+  void stop(const std::exception_ptr& error) {
+    stopped = true;
+    for (LoaderSlot& slot : slots) slot.rows_left = 0, slot.rows_left.notify_all();
+    backend->stop();
+    rows.stop();
+    free_slots.close();
+    begun.close();
+    ready.close(error);
+  }
+
+  template <typename Stage>
+  void guarded(const Stage& stage) {
+    try {
+      stage();
+    } catch (...) {
+      stop(std::current_exception());
+    }
+  }
+
+  void plan_batches() {
+    uint64_t epoch = options.epoch, index = options.index;
+    for (uint64_t sequence = 0;; ++sequence) {
+      const std::optional<LoaderSlot*> free = free_slots.pop();
+      if (!free) return;
+      LoaderSlot& slot = **free;
+      if (index >= plan.batches_per_epoch()) index = 0, ++epoch;
+      slot.sequence = sequence;
+      slot.planned = plan.batch(epoch, index, options.rank, options.world_size);
+      const Shape& shape = plan.shapes()[slot.planned.shape];
+      const size_t size = slot.planned.clips.size();
+      LoadedBatch& batch = slot.batch;
+      batch.epoch = epoch, batch.index = index++, batch.shape = slot.planned.shape;
+      batch.rows = static_cast<int64_t>(size), batch.text_length = shape.text_length;
+      batch.mel_frames = shape.mel_frames, batch.n_mels = corpus.mel.n_mels;
+      batch.clips = slot.planned.clips;
+      batch.replaced.clear();
+      slot.bad.assign(size, {});
+      slot.seconds.assign(size, 0.0);
+      const int64_t start_ns = now_ns();
+      std::vector<size_t> needed = backend->begin(slot);
+      begin_busy.add_since(start_ns);
+      slot.rows_left = needed.size();
+      if (!begun.push(&slot)) return;
+      if (!needed.empty()) rows.add(slot, std::move(needed));
+    }
+  }
+
+  void make_rows() {
+    for (;;) {
+      const int64_t waiting_ns = now_ns();
+      const RowDispenser::Row row = rows.take();
+      if (row.slot == nullptr) return;
+      rows_waited.add_since(waiting_ns);
+      const int64_t start_ns = now_ns();
+      try {
+        bytes_read.fetch_add(backend->make_row(*row.slot, row.row), std::memory_order_relaxed);
+      } catch (...) {
+        if (!row.slot->failed.exchange(true)) row.slot->error = std::current_exception();
+      }
+      rows_busy.add_since(start_ns);
+      if (row.slot->rows_left.fetch_sub(1) == 1) row.slot->rows_left.notify_one();
+    }
+  }
+
+  void finish_batches() {
+    for (;;) {
+      const std::optional<LoaderSlot*> next = begun.pop();
+      if (!next) return;
+      LoaderSlot& slot = **next;
+      const int64_t start_ns = now_ns();
+      for (size_t left = slot.rows_left; left != 0 && !stopped; left = slot.rows_left) slot.rows_left.wait(left);
+      if (stopped) return;
+      finish_waited.add_since(start_ns);
+      if (slot.failed) std::rethrow_exception(slot.error);
+      LoadedBatch& batch = slot.batch;
+      for (std::vector<BadClip>& bad : slot.bad) batch.replaced.insert(batch.replaced.end(), bad.begin(), bad.end());
+      const int64_t finish_ns = now_ns();
+      backend->finish(slot);
+      finish_busy.add_since(finish_ns);
+      batch.seconds = std::accumulate(slot.seconds.begin(), slot.seconds.end(), 0.0);
+      if (!ready.push(&slot)) return;
+    }
+  }
+
+  const Corpus& corpus;
+  const BatchPlan& plan;
+  const LoaderOptions options;
+  std::unique_ptr<LoaderBackend> backend;
+  RowDispenser rows;
+  BoundedQueue<LoaderSlot*> free_slots, begun, ready;
+  std::vector<LoaderSlot> slots;
+  LoaderSlot* with_consumer = nullptr;
+  std::atomic<bool> stopped = false;
+  TimeSum rows_busy, rows_waited, begin_busy, finish_waited, finish_busy;
+  std::atomic<uint64_t> bytes_read = 0;
+  uint64_t batches = 0;
+  double seconds_of_audio = 0;
+  std::vector<std::thread> threads;
+};
+
+Loader::Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options)
+    : state_(std::make_unique<State>(corpus, plan, options)) {}
+
+Loader::~Loader() = default;
+
+const LoadedBatch& Loader::next(StreamHandle consumer) {
+  State& state = *state_;
+  if (state.with_consumer != nullptr) {
+    state.backend->give_back(*state.with_consumer, consumer);
+    state.free_slots.push(std::exchange(state.with_consumer, nullptr));
+  }
+  const std::optional<LoaderSlot*> slot = state.ready.pop();
+  if (!slot) fail("loader", "it was stopped");
+  state.with_consumer = *slot;
+  state.backend->take(**slot, consumer);
+  ++state.batches;
+  state.seconds_of_audio += (*slot)->batch.seconds;
+  return (*slot)->batch;
+}
+
+LoaderStats Loader::stats() const {
+  LoaderStats stats;
+  stats.batches = state_->batches, stats.seconds_of_audio = state_->seconds_of_audio;
+  stats.bytes_read = state_->bytes_read;
+  stats.rows_busy_s = state_->rows_busy.seconds(), stats.rows_wait_s = state_->rows_waited.seconds();
+  stats.begin_busy_s = state_->begin_busy.seconds(), stats.finish_busy_s = state_->finish_busy.seconds();
+  stats.plan_waits_for_room_s = static_cast<double>(state_->free_slots.stats().pop_wait_ns) * 1e-9;
+  stats.finish_waits_for_rows_s = state_->finish_waited.seconds();
+  stats.consumer_waits_s = static_cast<double>(state_->ready.stats().pop_wait_ns) * 1e-9;
+  return stats;
+}
+
+}  // namespace myxtts

@@ -1,0 +1,79 @@
+// The loader: reads, decodes and transforms the clips of coming batches on threads of its own, so that a batch is ready
+// when it is asked for. A ring of ready batches lies on the device where the model is; nothing in it grows.
+//
+//   plan ─► rows (many threads: read, decode) ─► finish (one thread, in the plan's order) ─► ready ring ─► next()
+#pragma once
+
+#include "corpus/corpus.h"
+#include "corpus/plan.h"
+#include "corpus/quarantine.h"
+#include "device/device.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace myxtts {
+
+struct LoaderOptions {
+  int device = -1;                // -1: the CPU
+  size_t workers = 1;             // threads that read and decode
+  size_t ring_batches = 50;       // batches that are ready or on their way
+  size_t reading_batches = 8;     // of those, how many are being read at a time (GPU)
+  uint64_t gpu_cache_bytes = 0;   // clips kept on the GPU: the first ones that come, and always the same
+  uint64_t epoch = 0, index = 0;  // where to begin
+  uint64_t rank = 0, world_size = 1;
+};
+
+// A batch in the ring, on the loader's device. Valid until the next call of next().
+struct LoadedBatch {
+  uint64_t epoch = 0, index = 0;
+  size_t shape = 0;
+  int64_t rows = 0, text_length = 0, mel_frames = 0;
+  int n_mels = 0;
+  int32_t* tokens = nullptr;        // [rows, text_length]
+  int32_t* text_lengths = nullptr;  // [rows]
+  int32_t* mel_lengths = nullptr;   // [rows]
+  float* mel = nullptr;             // [rows, mel_frames, n_mels]
+  std::vector<uint32_t> clips;      // what is in the rows: numbers in the index, or no_clip
+  std::vector<BadClip> replaced;
+  double seconds = 0;  // of audio
+};
+
+// Where the time goes. A stage that others wait for is the one that limits.
+struct LoaderStats {
+  uint64_t batches = 0;
+  double seconds_of_audio = 0;
+  uint64_t bytes_read = 0;
+  double rows_busy_s = 0;              // of all workers together
+  double rows_wait_s = 0;              // workers without a row: the ring is full, or the plan is slower
+  double begin_busy_s = 0;             // laying out batches, and waiting for memory that is still being copied from
+  double finish_busy_s = 0;            // handing batches to the device
+  double plan_waits_for_room_s = 0;    // the ring is full: the consumer is slower
+  double finish_waits_for_rows_s = 0;  // reading is slower
+  double consumer_waits_s = 0;         // the loader is slower
+};
+
+class LoaderBackend;
+
+class Loader {
+ public:
+  // Both references are kept.
+  Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options);
+  ~Loader();  // at once, wherever it is
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // Waits until the next batch of the plan is ready, epoch after epoch, and makes `consumer` wait for what is still
+  // being done on the device. The batch before is given back: its memory is used again once what `consumer` has been
+  // given so far is done. Throws what a stage threw, with the clip's name.
+  const LoadedBatch& next(StreamHandle consumer = nullptr);
+
+  LoaderStats stats() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace myxtts

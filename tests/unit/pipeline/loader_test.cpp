@@ -1,0 +1,290 @@
+#include "pipeline/loader.h"
+
+#include "audio/wav.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "corpus/batch.h"
+#include "corpus/pack.h"
+#include "corpus/shapes.h"
+
+#include <cmath>
+#include <fstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace myxtts {
+namespace {
+namespace fs = std::filesystem;
+
+// A corpus of a few dozen short clips, some stereo, some at another rate, some trimmed.
+class LoaderTest : public testing::Test {
+ protected:
+  fs::path folder = fs::path(testing::TempDir()) / "myxtts_loader_test";
+  Config config;
+
+  void SetUp() override {
+    fs::remove_all(folder);
+    fs::create_directories(folder / "wavs");
+    config.data.val_share = 0, config.data.batch_size = {4, 4}, config.data.shape_buckets = 3;
+    std::string rows;
+    Random random(1);
+    for (int i = 0; i < 30; ++i) {
+      const std::string id = fmt::format("clip{:02}", i);
+      write_clip(id, 15000 + random.below(20000), i % 7 == 3 ? 16000 : 22050);
+      rows += fmt::format("{}|text number {}\n", id, i);
+    }
+    write_file_atomically(folder / "metadata.csv", rows);
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  void write_clip(const std::string& id, size_t samples, int rate) const {
+    Random random(hash_text(id));
+    std::vector<float> wave(samples);
+    for (size_t i = 0; i < samples; ++i) {
+      wave[i] = 0.3F * std::sin(0.05F * static_cast<float>(i)) + 0.05F * static_cast<float>(random.uniform(-1, 1));
+    }
+    write_wav(folder / "wavs" / (id + ".wav"), wave, rate);
+  }
+
+  Corpus open() const { return open_corpus(folder, config, {}); }
+  BatchPlan plan_of(const Corpus& corpus) const { return {plan_shapes(corpus.index.lengths(), config.data).shapes, 7}; }
+  static LoaderOptions options(size_t workers, size_t ring = 4) {
+    LoaderOptions options;
+    options.workers = workers, options.ring_batches = ring, options.reading_batches = 3;
+    return options;
+  }
+};
+
+// A loaded batch on the host.
+Batch on_host(const LoadedBatch& loaded, int device) {
+  Batch batch;
+  batch.rows = loaded.rows, batch.text_length = loaded.text_length, batch.mel_frames = loaded.mel_frames;
+  batch.n_mels = loaded.n_mels;
+  const auto rows = static_cast<size_t>(loaded.rows);
+  batch.tokens.resize(rows * static_cast<size_t>(loaded.text_length));
+  batch.mel.resize(rows * static_cast<size_t>(loaded.mel_frames * loaded.n_mels));
+  batch.text_lengths.resize(rows), batch.mel_lengths.resize(rows);
+  const auto fetch = [&](auto& into, const auto* from) {
+    if (device < 0) {
+      std::copy_n(from, into.size(), into.begin());
+    } else {
+      download(device, from, std::as_writable_bytes(std::span(into)));
+    }
+  };
+  fetch(batch.tokens, loaded.tokens), fetch(batch.mel, loaded.mel);
+  fetch(batch.text_lengths, loaded.text_lengths), fetch(batch.mel_lengths, loaded.mel_lengths);
+  return batch;
+}
+
+TEST_F(LoaderTest, feeds_just_what_the_plan_says_for_any_number_of_workers) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  for (const size_t workers : {1U, 3U, 8U}) {
+    Loader loader(corpus, plan, options(workers));
+    for (uint64_t i = 0; i < 2 * plan.batches_per_epoch() + 3; ++i) {
+      const LoadedBatch& batch = loader.next();
+      ASSERT_EQ(batch.epoch, i / plan.batches_per_epoch());
+      ASSERT_EQ(batch.index, i % plan.batches_per_epoch());
+      const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
+      ASSERT_EQ(on_host(batch, -1).hash(), want.hash()) << workers << " workers, batch " << i;
+    }
+  }
+}
+
+TEST_F(LoaderTest, begins_anywhere_at_once_and_for_any_rank) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions late = options(2);
+  late.epoch = 1'000'000, late.index = 2, late.rank = 1, late.world_size = 2;
+  const Stopwatch watch;
+  Loader loader(corpus, plan, late);
+  const LoadedBatch& batch = loader.next();
+  EXPECT_LT(watch.ms(), 1000);
+  EXPECT_EQ(batch.clips, plan.batch(1'000'000, 2, 1, 2).clips);
+  EXPECT_EQ(batch.rows, 2);
+}
+
+TEST_F(LoaderTest, a_stalled_consumer_stops_it_and_ending_it_mid_epoch_returns_at_once) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  for (int trial = 0; trial < 20; ++trial) {
+    Loader loader(corpus, plan, options(4, 2));
+    if (trial % 2 == 0) loader.next();
+    if (trial % 5 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_LE(loader.stats().bytes_read, 3U * 4U * 80'000U) << "no more than the ring holds";
+  }
+  const Stopwatch watch;
+  { Loader loader(corpus, plan, options(4, 2)); }
+  EXPECT_LT(watch.ms(), 1000);
+}
+
+TEST_F(LoaderTest, a_clip_that_breaks_is_replaced_as_in_a_plain_batch) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  write_file_atomically(folder / "wavs" / "clip05.wav", "broken");
+  write_clip("clip11", 90000, 22050);                     // longer now
+  fs::resize_file(folder / "wavs" / "clip20.wav", 5000);  // cut short
+  fs::remove(folder / "wavs" / "clip21.wav");             // gone
+  Loader loader(corpus, plan, options(3));
+  std::set<std::string> replaced;
+  for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) {
+    const LoadedBatch& batch = loader.next();
+    const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
+    ASSERT_EQ(on_host(batch, -1).hash(), want.hash());
+    ASSERT_EQ(batch.replaced.size(), want.replaced.size());
+    for (const BadClip& bad : batch.replaced) replaced.insert(bad.id);
+  }
+  EXPECT_EQ(replaced, (std::set<std::string>{"clip05", "clip11", "clip20", "clip21"}));
+}
+
+TEST_F(LoaderTest, an_error_reaches_the_consumer_with_the_clips_name_and_never_hangs) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  fs::remove_all(folder / "wavs");
+  Loader loader(corpus, plan, options(3));
+  const Stopwatch watch;
+  try {
+    loader.next();
+    FAIL() << "no clip is left";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("clip"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(loader.next(), Error);
+  EXPECT_LT(watch.ms(), 5000);
+}
+
+TEST_F(LoaderTest, validation_has_empty_rows_with_lengths_of_zero) {
+  config.data.val_share = 0.2;
+  const Corpus corpus = open();
+  const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).validation, 1, BatchPlan::Visit::every_clip);
+  Loader loader(corpus, plan, options(2));
+  size_t seen = 0, empty = 0;
+  for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
+    const LoadedBatch& batch = loader.next();
+    for (int64_t row = 0; row < batch.rows; ++row) {
+      const bool is_empty = batch.clips[static_cast<size_t>(row)] == no_clip;
+      ASSERT_EQ(batch.mel_lengths[row] == 0, is_empty);
+      is_empty ? ++empty : ++seen;
+    }
+  }
+  EXPECT_EQ(seen, 6U);
+  EXPECT_GT(empty, 0U);
+}
+
+int64_t status_kb(const char* key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) return std::stoll(line.substr(line.find(':') + 1));
+  }
+  return 0;
+}
+
+size_t open_files() {
+  return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
+}
+
+TEST_F(LoaderTest, memory_and_open_files_stay_flat) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  Loader loader(corpus, plan, options(2));
+  for (int i = 0; i < 300; ++i) loader.next();
+  const int64_t before_kb = status_kb("VmRSS");
+  const size_t files = open_files();
+  for (int i = 0; i < 1500; ++i) loader.next();
+  EXPECT_LT(std::abs(static_cast<double>(status_kb("VmRSS") - before_kb)), 0.02 * static_cast<double>(before_kb));
+  EXPECT_LE(open_files(), files + 2);  // a worker has one open while it reads
+}
+
+// --- on a GPU ---
+
+class LoaderOnGpu : public LoaderTest {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << "no GPU here";
+    LoaderTest::SetUp();
+  }
+  LoaderOptions gpu(size_t workers, uint64_t cache_bytes) const {
+    LoaderOptions wanted = options(workers);
+    wanted.device = 0, wanted.gpu_cache_bytes = cache_bytes;
+    return wanted;
+  }
+};
+
+TEST_F(LoaderOnGpu, agrees_with_the_cpu_and_does_not_depend_on_workers_or_cache) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  const uint64_t batches = 4 * plan.batches_per_epoch();
+  std::vector<uint64_t> hashes;
+  for (const auto& [workers, cache] : {std::pair{1, 0ULL}, {4, 0ULL}, {4, 400'000ULL}, {2, 1ULL << 30}}) {
+    Loader loader(corpus, plan, gpu(static_cast<size_t>(workers), cache));
+    for (uint64_t i = 0; i < batches; ++i) {
+      const LoadedBatch& loaded = loader.next();
+      const Batch got = on_host(loaded, 0);
+      if (hashes.size() <= i) {
+        hashes.push_back(got.hash());
+        const Batch want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
+        ASSERT_EQ(got.tokens, want.tokens);
+        ASSERT_EQ(got.text_lengths, want.text_lengths);
+        ASSERT_EQ(got.mel_lengths, want.mel_lengths);
+        for (size_t k = 0; k < want.mel.size(); ++k) ASSERT_NEAR(got.mel[k], want.mel[k], 1e-3);
+      }
+      ASSERT_EQ(got.hash(), hashes[i]) << workers << " workers, cache " << cache << ", batch " << i;
+    }
+    if (cache > 1'000'000) {
+      EXPECT_LT(loader.stats().bytes_read, 30U * 80'000U) << "each clip is read once";
+    }
+  }
+}
+
+TEST_F(LoaderOnGpu, a_packed_corpus_is_copied_from_the_file_itself_and_gives_the_same) {
+  const Corpus corpus = open();
+  PackOptions pack;
+  pack.corpus_folder = corpus.folder;
+  pack_corpus(corpus.index, folder / "packed", pack);
+  const Corpus packed = open_corpus(folder / "packed", config, {});
+  const BatchPlan plan = plan_of(corpus), packed_plan = plan_of(packed);
+  Loader loader(corpus, plan, gpu(2, 0)), packed_loader(packed, packed_plan, gpu(1, 0));
+  for (uint64_t i = 0; i < 2 * plan.batches_per_epoch(); ++i) {
+    const uint64_t want = on_host(loader.next(), 0).hash();
+    ASSERT_EQ(on_host(packed_loader.next(), 0).hash(), want) << i;
+  }
+}
+
+TEST_F(LoaderOnGpu, broken_clips_are_replaced_with_and_without_a_cache) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  write_file_atomically(folder / "wavs" / "clip05.wav", "broken");
+  write_clip("clip11", 90000, 22050);
+  fs::remove(folder / "wavs" / "clip21.wav");
+  std::vector<uint64_t> hashes;
+  for (const uint64_t cache : {0ULL, 1ULL << 30}) {
+    Loader loader(corpus, plan, gpu(3, cache));
+    for (uint64_t i = 0; i < 4 * plan.batches_per_epoch(); ++i) {
+      const LoadedBatch& loaded = loader.next();
+      const Batch got = on_host(loaded, 0), want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
+      ASSERT_EQ(got.tokens, want.tokens) << "cache " << cache << ", batch " << i;
+      ASSERT_EQ(loaded.replaced.size(), want.replaced.size());
+      for (size_t k = 0; k < want.mel.size(); ++k) ASSERT_NEAR(got.mel[k], want.mel[k], 1e-3);
+      if (hashes.size() <= i) hashes.push_back(got.hash());
+      ASSERT_EQ(got.hash(), hashes[i]);
+    }
+  }
+}
+
+TEST_F(LoaderOnGpu, ending_it_mid_epoch_returns_at_once) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  const Stopwatch watch;
+  for (int trial = 0; trial < 5; ++trial) {
+    Loader loader(corpus, plan, gpu(3, 1 << 20));
+    if (trial > 0) loader.next();
+  }
+  EXPECT_LT(watch.ms(), 10'000);
+}
+
+}  // namespace
+}  // namespace myxtts
