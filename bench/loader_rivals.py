@@ -52,8 +52,12 @@ def ours(corpus, *arguments):
 
 
 def rivals(folder, seconds, device, epochs=4):
-    import torch
-    import torchaudio
+    try:
+        import torch
+        import torchaudio
+    except ImportError as missing:
+        print(f"no rivals: {missing}")
+        return {}
 
     torch.set_num_threads(1)
     paths = sorted((folder / "wavs").iterdir())
@@ -127,14 +131,18 @@ def main():
             forms["a consumer of 10 ms, 1,000 batches"] = (root / "corpus", [*gpu, "--consumer-ms", 10, "--repeats", 11])
         else:
             forms["separate files, every core"] = (root / "corpus", ["--device", "cpu", "--repeats", 3])
-            forms["a consumer of 20 ms"] = (root / "corpus", ["--device", "cpu", "--consumer-ms", 20, "--repeats", 2])
+            (root / "slow.yaml").write_text("data: {use_native_loading: false}\n")
+            slow = ["--config", root / "slow.yaml"]
+            forms["the slow path"] = (root / "corpus", ["--device", "cpu", "--repeats", 3, *slow])
+            forms["a consumer of 20 ms"] = (root / "corpus", ["--device", "cpu", "--consumer-ms", 20, "--repeats", 3])
+            forms["a consumer of 20 ms, slow path"] = (root / "corpus", ["--device", "cpu", "--consumer-ms", 20, "--repeats", 3, *slow])
         results = {name: ours(corpus, *arguments) for name, (corpus, arguments) in forms.items()}
         others = {} if options.no_rivals else rivals(root / "corpus", seconds, options.device)
     finally:
         shutil.rmtree(root)
-    print(f"{'':44}{'x real time':>12}{'cv':>7}{'input wait':>12}{'CPU cores':>11}")
+    print(f"{'':44}{'x real time':>12}{'cv':>7}{'input wait':>12}{'CPU cores':>11}{'ms a batch':>12}{'spread':>8}")
     for name, result in results.items():
-        print(f"{name:44}{result['figure']:12,.0f}{result['cv']:7.1%}{result['input_wait']:12.2%}{result['cpu_cores_used']:11.1f}")
+        print(f"{name:44}{result['figure']:12,.0f}{result['cv']:7.1%}{result['input_wait']:12.2%}{result['cpu_cores_used']:11.1f}{result['batch_ms']:12.2f}{result['batch_ms_cv']:8.2f}")
     best = results["separate files, every core"]["figure"]
     print(f"{'the limit':44}{results['separate files, every core']['limit']:12,.0f}")
     for name, result in others.items():

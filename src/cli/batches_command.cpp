@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "base/workers.h"
 #include "cli/corpus_flags.h"
-#include "corpus/batch.h"
+#include "corpus/shapes.h"
 
 #include <memory>
 #include <optional>
@@ -29,15 +29,12 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   const ResolvedConfig config = options.flags.load();
   const DataConfig& data = config.values.data;
   if (data.train_data.empty()) reject_input("batches", "no corpus is named; give --train-data DIR");
-  if (config.values.training.device != "auto" && config.values.training.device != "cpu") {
-    reject_input("batches", "--device is {}; batches are made on the cpu so far", config.values.training.device);
-  }
+  LoaderOptions loader_settings = loader_options(config.values, console);
   const Corpus corpus = open_corpus_loudly(data.train_data, config.values, {}, console);
   const ShapePlan shapes = plan_shapes(corpus.index.lengths(), data);
   const BatchPlan plan(options.validation ? shapes.validation : shapes.shapes,
                        static_cast<uint64_t>(config.values.training.seed),
                        options.validation ? BatchPlan::Visit::every_clip : BatchPlan::Visit::shuffled);
-  const auto threads = static_cast<size_t>(data.num_workers.pick(static_cast<int64_t>(available_cores())));
   if (plan.batches_per_epoch() == 0) {
     if (options.validation) reject_input("batches", "{} has no clips held out for validation", data.train_data);
     reject_input("batches", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size", data.train_data,
@@ -57,9 +54,16 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   nlohmann::ordered_json json;
   json["batches"] = nlohmann::ordered_json::array();
   const uint64_t end = first + std::min(static_cast<uint64_t>(options.batches), plan.batches_per_epoch() - first);
+  loader_settings.epoch = epoch, loader_settings.index = first;
+  loader_settings.rank = rank, loader_settings.world_size = world_size;
+  loader_settings.ring_batches = std::clamp<size_t>(end - first, 2, 8);
+  const std::unique_ptr<BatchSource> loader = open_loader(corpus, plan, loader_settings);
   for (uint64_t index = first; index < end; ++index) {
-    const PlannedBatch planned = plan.batch(epoch, index, rank, world_size);
-    const Batch batch = make_batch(corpus, plan, planned, threads);
+    const Batch batch = copy_to_host(loader->next(), loader_settings.device);
+    std::vector<std::string> ids;
+    for (const uint32_t clip : batch.clips) {
+      if (clip != no_clip) ids.push_back(corpus.clip(clip).id);
+    }
     if (quarantine) quarantine->add(batch.replaced);
     nlohmann::ordered_json replaced = nlohmann::ordered_json::array();
     for (const BadClip& bad : batch.replaced) {
@@ -71,11 +75,11 @@ int show_batches(const Options& options, const std::string& json_file, const Con
     console.info("  {:>5}  {:<12} {:<17} {:<16}  {} ... {}", index,
                  fmt::format("[{}, {}]", batch.rows, batch.text_length),
                  fmt::format("[{}, {}, {}]", batch.rows, batch.mel_frames, batch.n_mels), hash,
-                 batch.ids.empty() ? "(none)" : batch.ids.front(), batch.ids.empty() ? "(none)" : batch.ids.back());
+                 ids.empty() ? "(none)" : ids.front(), ids.empty() ? "(none)" : ids.back());
     json["batches"].push_back(
         {{"index", index},
          {"shape", {{"text", {batch.rows, batch.text_length}}, {"mel", {batch.rows, batch.mel_frames, batch.n_mels}}}},
-         {"ids", batch.ids},
+         {"ids", ids},
          {"replaced", replaced},
          {"hash", hash}});
   }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -35,34 +36,52 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+int64_t resident_kb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoll(line.substr(6));
+  }
+  return 0;
+}
+
 struct Measured {
   std::vector<double> times_real_time;  // per epoch
+  std::vector<double> batch_ms;         // from one batch to the next, as the consumer sees it
+  int64_t resident_kb_before = 0, resident_kb_after = 0;
   double wall_s = 0, cpu_s = 0, consumer_wait_s = 0;
   LoaderStats before, after;
 };
 
 // Whole epochs, one after the other; the first one warms caches.
 Measured run(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options, const Options& wanted) {
-  Loader loader(corpus, plan, options);
+  const std::unique_ptr<BatchSource> loader = open_loader(corpus, plan, options);
   std::optional<DeviceTimer> timer;
   if (options.device >= 0) timer.emplace(options.device);
   Measured measured;
   Stopwatch whole;
   double cpu_before_s = 0;
+  constexpr uint64_t warm_batches = 1000;
+  uint64_t batches = 0;
   for (int64_t repeat = -1; repeat < wanted.repeats; ++repeat) {
-    if (repeat == 0) measured.before = loader.stats(), cpu_before_s = cpu_seconds(), whole = Stopwatch();
+    if (repeat == 0) measured.before = loader->stats(), cpu_before_s = cpu_seconds(), whole = Stopwatch();
     const Stopwatch watch;
     double seconds_of_audio = 0;
     for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
-      seconds_of_audio += loader.next().seconds;
-      if (wanted.consumer_ms > 0)
+      const Stopwatch batch;
+      seconds_of_audio += loader->next().seconds;
+      if (wanted.consumer_ms > 0) {
         std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(wanted.consumer_ms));
+      }
+      if (repeat >= 0) measured.batch_ms.push_back(batch.ms());
+      if (++batches == warm_batches) measured.resident_kb_before = resident_kb();
     }
     if (timer) timer->start(), timer->stop_ms();  // all that was queued for the consumer is done
     if (repeat >= 0) measured.times_real_time.push_back(seconds_of_audio / (watch.ms() * 1e-3));
   }
   measured.wall_s = whole.ms() * 1e-3, measured.cpu_s = cpu_seconds() - cpu_before_s;
-  measured.after = loader.stats();
+  measured.after = loader->stats();
+  measured.resident_kb_after = resident_kb();
+  if (measured.resident_kb_before == 0) measured.resident_kb_before = measured.resident_kb_after;
   measured.consumer_wait_s = measured.after.consumer_waits_s - measured.before.consumer_waits_s;
   return measured;
 }
@@ -79,13 +98,8 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   if (data.train_data.empty()) reject_input("bench", "no corpus is named; give --train-data DIR");
   const Corpus corpus = open_corpus_loudly(data.train_data, config, {}, console);
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), data).shapes, static_cast<uint64_t>(config.training.seed));
-  LoaderOptions loader;
-  const std::string& device = config.training.device;
-  const bool on_gpu = device != "cpu" && (device != "auto" || device_count() > 0);
-  loader.device = on_gpu ? parse_device(device == "auto" ? "cuda:0" : device) : -1;
-  const auto spare =
-      static_cast<int64_t>(available_cores()) - 3;  // the plan, the device and the consumer have threads too
-  loader.workers = static_cast<size_t>(data.num_workers.pick(on_gpu ? std::max<int64_t>(1, spare) : spare + 3));
+  LoaderOptions loader = loader_options(config, console);
+  const bool on_gpu = loader.device >= 0;
   loader.ring_batches = static_cast<size_t>(options.ring),
   loader.reading_batches = static_cast<size_t>(options.reading);
   loader.gpu_cache_bytes = static_cast<uint64_t>(options.cache_mb) << 20;
@@ -115,6 +129,13 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   const double input_wait = measured.consumer_wait_s / measured.wall_s, cv = std::sqrt(variance) / mean;
   const uint64_t bytes = measured.after.bytes_read - measured.before.bytes_read;
 
+  double batch_mean = 0, batch_variance = 0;
+  const auto count = static_cast<double>(measured.batch_ms.size());
+  for (const double ms : measured.batch_ms) batch_mean += ms / count;
+  for (const double ms : measured.batch_ms) batch_variance += (ms - batch_mean) * (ms - batch_mean) / count;
+  const double drift = static_cast<double>(measured.resident_kb_after - measured.resident_kb_before) /
+                       static_cast<double>(measured.resident_kb_before);
+
   console.info("loader, {} batches of {} an epoch, {} workers, on {}", plan.batches_per_epoch(),
                plan.shapes().front().batch_size, loader.workers, name);
   console.info("  {:>12.0f} x real time  (median of {} epochs, cv {:.1f} %)", figure, sorted.size(), 100 * cv);
@@ -123,6 +144,7 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   console.info(
       "  the consumer waits {:.2f} % of the time, finishing waits for rows {:.0f} %, the plan for room {:.0f} %",
       100 * input_wait, 100 * finish_wait, 100 * room_wait);
+  console.info("  {:.2f} ms from batch to batch, spread (std/mean) {:.2f}", batch_mean, std::sqrt(batch_variance) / batch_mean);
   console.info("  beginning batches takes {:.0f} % of the time, finishing them {:.0f} %", 100 * begin_busy,
                100 * finish_busy);
   console.info("  workers are busy {:.0f} %, {:.1f} CPU cores in all, {:.2f} GB read", 100 * busy,
@@ -144,6 +166,12 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
                                          {"input_wait", input_wait},
                                          {"finish_waits_for_rows", finish_wait},
                                          {"plan_waits_for_room", room_wait},
+                                         {"batch_ms", batch_mean},
+                                         {"batch_ms_cv", std::sqrt(batch_variance) / batch_mean},
+                                         {"batches", measured.after.batches},
+                                         {"resident_mb", static_cast<double>(measured.resident_kb_after) / 1024},
+                                         {"resident_drift", drift},
+                                         {"native", loader.native},
                                          {"begin_busy", begin_busy},
                                          {"finish_busy", finish_busy},
                                          {"workers_busy", busy},

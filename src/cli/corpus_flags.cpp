@@ -1,8 +1,10 @@
 #include "cli/corpus_flags.h"
 
 #include "base/files.h"
+#include "base/workers.h"
 #include "text/utf8.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace myxtts {
@@ -13,6 +15,22 @@ std::vector<std::string> corpus_keys(const std::vector<std::string>& more) {
                                    "vocabulary",  "trim_silence",    "overlong",       "mel_preset"};
   keys.insert(keys.end(), more.begin(), more.end());
   return keys;
+}
+
+LoaderOptions loader_options(const Config& config, const Console& console) {
+  const DataConfig& data = config.data;
+  const std::string& device = config.training.device;
+  LoaderOptions options;
+  options.native = data.use_native_loading;
+  if (!options.native) {
+    console.info("slow path: data.use_native_loading is false; one clip at a time, nothing ahead of time");
+  }
+  const bool on_gpu = device == "auto" ? options.native && device_count() > 0 : device != "cpu";
+  if (on_gpu) options.device = parse_device(device == "auto" ? "cuda:0" : device);
+  // Beside the workers the plan, the device and the consumer have threads of their own.
+  const auto cores = static_cast<int64_t>(available_cores());
+  options.workers = static_cast<size_t>(data.num_workers.pick(on_gpu ? std::max<int64_t>(1, cores - 3) : cores));
+  return options;
 }
 
 Corpus open_corpus_loudly(const std::string& where, const Config& config, PrepareOptions options,

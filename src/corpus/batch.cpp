@@ -49,17 +49,14 @@ Batch make_batch(const Corpus& corpus, const BatchPlan& plan, const PlannedBatch
   batch.mel.resize(static_cast<size_t>(batch.rows * batch.mel_frames * batch.n_mels));
   batch.text_lengths.resize(planned.clips.size());
   batch.mel_lengths.resize(planned.clips.size());
-  std::vector<uint32_t> used(planned.clips.size(), no_clip);
+  batch.clips.resize(planned.clips.size(), no_clip);
   std::vector<std::vector<BadClip>> bad(planned.clips.size());
   parallel_for(planned.clips.size(), threads, [&](size_t row) {
     if (planned.clips[row] == no_clip) return;
-    used[row] = load_or_replace(corpus, plan, planned.shape, planned.clips[row], bad[row],
+    batch.clips[row] = load_or_replace(corpus, plan, planned.shape, planned.clips[row], bad[row],
                                 [&](const CorpusClip& clip) { fill_row(corpus, clip, row, batch); });
   });
-  for (size_t row = 0; row < used.size(); ++row) {
-    if (used[row] != no_clip) batch.ids.push_back(corpus.clip(used[row]).id);
-    batch.replaced.insert(batch.replaced.end(), bad[row].begin(), bad[row].end());
-  }
+  for (const std::vector<BadClip>& of_row : bad) batch.replaced.insert(batch.replaced.end(), of_row.begin(), of_row.end());
   return batch;
 }
 

@@ -7,7 +7,6 @@
 #include "corpus/quarantine.h"
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace myxtts {
@@ -21,7 +20,7 @@ struct Batch {
   std::vector<float> mel;             // [rows, mel_frames, n_mels]
   std::vector<int32_t> text_lengths;  // [rows]
   std::vector<int32_t> mel_lengths;   // [rows]
-  std::vector<std::string> ids;       // of the rows that are not empty, substitutes in place of what they replace
+  std::vector<uint32_t> clips;        // what is in the rows: numbers in the index, or no_clip
   std::vector<BadClip> replaced;
 
   // Of tokens, mel and lengths.

@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "pipeline/backend.h"
+#include "pipeline/slow_loader.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -223,6 +225,30 @@ LoaderStats Loader::stats() const {
   stats.finish_waits_for_rows_s = state_->finish_waited.seconds();
   stats.consumer_waits_s = static_cast<double>(state_->ready.stats().pop_wait_ns) * 1e-9;
   return stats;
+}
+
+Batch copy_to_host(const LoadedBatch& batch, int device) {
+  Batch host;
+  host.rows = batch.rows, host.text_length = batch.text_length, host.mel_frames = batch.mel_frames;
+  host.n_mels = batch.n_mels, host.clips = batch.clips, host.replaced = batch.replaced;
+  const auto fetch = [&](auto& into, const auto* from, int64_t count) {
+    into.resize(static_cast<size_t>(count));
+    if (device < 0) {
+      std::copy_n(from, into.size(), into.begin());
+    } else {
+      download(device, from, std::as_writable_bytes(std::span(into)));
+    }
+  };
+  fetch(host.tokens, batch.tokens, batch.rows * batch.text_length);
+  fetch(host.mel, batch.mel, batch.rows * batch.mel_frames * batch.n_mels);
+  fetch(host.text_lengths, batch.text_lengths, batch.rows);
+  fetch(host.mel_lengths, batch.mel_lengths, batch.rows);
+  return host;
+}
+
+std::unique_ptr<BatchSource> open_loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options) {
+  if (options.native) return std::make_unique<Loader>(corpus, plan, options);
+  return std::make_unique<SlowLoader>(corpus, plan, options);
 }
 
 }  // namespace myxtts

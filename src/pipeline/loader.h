@@ -4,6 +4,7 @@
 //   plan ─► rows (many threads: read, decode) ─► finish (one thread, in the plan's order) ─► ready ring ─► next()
 #pragma once
 
+#include "corpus/batch.h"
 #include "corpus/corpus.h"
 #include "corpus/plan.h"
 #include "corpus/quarantine.h"
@@ -23,6 +24,7 @@ struct LoaderOptions {
   uint64_t gpu_cache_bytes = 0;   // clips kept on the GPU: the first ones that come, and always the same
   uint64_t epoch = 0, index = 0;  // where to begin
   uint64_t rank = 0, world_size = 1;
+  bool native = true;  // false: the slow path
 };
 
 // A batch in the ring, on the loader's device. Valid until the next call of next().
@@ -54,26 +56,39 @@ struct LoaderStats {
   double consumer_waits_s = 0;         // the loader is slower
 };
 
-class LoaderBackend;
-
-class Loader {
+// Batch after batch, for one consumer.
+class BatchSource {
  public:
-  // Both references are kept.
-  Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options);
-  ~Loader();  // at once, wherever it is
-  Loader(const Loader&) = delete;
-  Loader& operator=(const Loader&) = delete;
+  virtual ~BatchSource() = default;
 
   // Waits until the next batch of the plan is ready, epoch after epoch, and makes `consumer` wait for what is still
   // being done on the device. The batch before is given back: its memory is used again once what `consumer` has been
   // given so far is done. Throws what a stage threw, with the clip's name.
-  const LoadedBatch& next(StreamHandle consumer = nullptr);
+  virtual const LoadedBatch& next(StreamHandle consumer = nullptr) = 0;
 
-  LoaderStats stats() const;
+  virtual LoaderStats stats() const = 0;
+};
+
+class Loader : public BatchSource {
+ public:
+  // Both references are kept.
+  Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options);
+  ~Loader() override;  // at once, wherever it is
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  const LoadedBatch& next(StreamHandle consumer = nullptr) override;
+  LoaderStats stats() const override;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// A batch as plain memory, wherever it lies. `device` is the loader's.
+Batch copy_to_host(const LoadedBatch& batch, int device);
+
+// The loader that the options ask for.
+std::unique_ptr<BatchSource> open_loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options);
 
 }  // namespace myxtts

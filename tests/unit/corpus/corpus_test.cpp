@@ -254,8 +254,9 @@ TEST_F(CorpusFolder, a_clip_that_breaks_later_is_replaced_by_the_same_one_each_t
       EXPECT_FALSE(one.replaced_by.empty());
     }
     EXPECT_EQ(bad, (std::set<std::string>{"c", "e"}));
-    EXPECT_EQ(batch.ids.size(), 5U);
-    std::vector<std::string> sorted = batch.ids;
+    EXPECT_EQ(batch.clips.size(), 5U);
+    std::vector<std::string> sorted;
+    for (const uint32_t clip : batch.clips) sorted.push_back(corpus.clip(clip).id);
     std::sort(sorted.begin(), sorted.end());
     if (!ids.empty()) {
       EXPECT_EQ(sorted, ids);

@@ -59,27 +59,6 @@ class LoaderTest : public testing::Test {
   }
 };
 
-// A loaded batch on the host.
-Batch on_host(const LoadedBatch& loaded, int device) {
-  Batch batch;
-  batch.rows = loaded.rows, batch.text_length = loaded.text_length, batch.mel_frames = loaded.mel_frames;
-  batch.n_mels = loaded.n_mels;
-  const auto rows = static_cast<size_t>(loaded.rows);
-  batch.tokens.resize(rows * static_cast<size_t>(loaded.text_length));
-  batch.mel.resize(rows * static_cast<size_t>(loaded.mel_frames * loaded.n_mels));
-  batch.text_lengths.resize(rows), batch.mel_lengths.resize(rows);
-  const auto fetch = [&](auto& into, const auto* from) {
-    if (device < 0) {
-      std::copy_n(from, into.size(), into.begin());
-    } else {
-      download(device, from, std::as_writable_bytes(std::span(into)));
-    }
-  };
-  fetch(batch.tokens, loaded.tokens), fetch(batch.mel, loaded.mel);
-  fetch(batch.text_lengths, loaded.text_lengths), fetch(batch.mel_lengths, loaded.mel_lengths);
-  return batch;
-}
-
 TEST_F(LoaderTest, feeds_just_what_the_plan_says_for_any_number_of_workers) {
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);
@@ -90,9 +69,26 @@ TEST_F(LoaderTest, feeds_just_what_the_plan_says_for_any_number_of_workers) {
       ASSERT_EQ(batch.epoch, i / plan.batches_per_epoch());
       ASSERT_EQ(batch.index, i % plan.batches_per_epoch());
       const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
-      ASSERT_EQ(on_host(batch, -1).hash(), want.hash()) << workers << " workers, batch " << i;
+      ASSERT_EQ(copy_to_host(batch, -1).hash(), want.hash()) << workers << " workers, batch " << i;
     }
   }
+}
+
+TEST_F(LoaderTest, the_slow_path_feeds_the_same) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions slow = options(1);
+  slow.native = false;
+  const std::unique_ptr<BatchSource> one = open_loader(corpus, plan, slow), other = open_loader(corpus, plan, options(2));
+  for (uint64_t i = 0; i < plan.batches_per_epoch() + 2; ++i) {
+    const LoadedBatch &a = one->next(), &b = other->next();
+    ASSERT_EQ(copy_to_host(a, -1).hash(), copy_to_host(b, -1).hash());
+    ASSERT_EQ(a.clips, b.clips);
+    ASSERT_NEAR(a.seconds, b.seconds, 1e-9);
+  }
+  EXPECT_GT(one->stats().consumer_waits_s, 0);
+  slow.device = 0;
+  EXPECT_THROW(open_loader(corpus, plan, slow), Error);
 }
 
 TEST_F(LoaderTest, begins_anywhere_at_once_and_for_any_rank) {
@@ -134,7 +130,7 @@ TEST_F(LoaderTest, a_clip_that_breaks_is_replaced_as_in_a_plain_batch) {
   for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) {
     const LoadedBatch& batch = loader.next();
     const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
-    ASSERT_EQ(on_host(batch, -1).hash(), want.hash());
+    ASSERT_EQ(copy_to_host(batch, -1).hash(), want.hash());
     ASSERT_EQ(batch.replaced.size(), want.replaced.size());
     for (const BadClip& bad : batch.replaced) replaced.insert(bad.id);
   }
@@ -223,7 +219,7 @@ TEST_F(LoaderOnGpu, agrees_with_the_cpu_and_does_not_depend_on_workers_or_cache)
     Loader loader(corpus, plan, gpu(static_cast<size_t>(workers), cache));
     for (uint64_t i = 0; i < batches; ++i) {
       const LoadedBatch& loaded = loader.next();
-      const Batch got = on_host(loaded, 0);
+      const Batch got = copy_to_host(loaded, 0);
       if (hashes.size() <= i) {
         hashes.push_back(got.hash());
         const Batch want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
@@ -249,8 +245,8 @@ TEST_F(LoaderOnGpu, a_packed_corpus_is_copied_from_the_file_itself_and_gives_the
   const BatchPlan plan = plan_of(corpus), packed_plan = plan_of(packed);
   Loader loader(corpus, plan, gpu(2, 0)), packed_loader(packed, packed_plan, gpu(1, 0));
   for (uint64_t i = 0; i < 2 * plan.batches_per_epoch(); ++i) {
-    const uint64_t want = on_host(loader.next(), 0).hash();
-    ASSERT_EQ(on_host(packed_loader.next(), 0).hash(), want) << i;
+    const uint64_t want = copy_to_host(loader.next(), 0).hash();
+    ASSERT_EQ(copy_to_host(packed_loader.next(), 0).hash(), want) << i;
   }
 }
 
@@ -265,7 +261,7 @@ TEST_F(LoaderOnGpu, broken_clips_are_replaced_with_and_without_a_cache) {
     Loader loader(corpus, plan, gpu(3, cache));
     for (uint64_t i = 0; i < 4 * plan.batches_per_epoch(); ++i) {
       const LoadedBatch& loaded = loader.next();
-      const Batch got = on_host(loaded, 0), want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
+      const Batch got = copy_to_host(loaded, 0), want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
       ASSERT_EQ(got.tokens, want.tokens) << "cache " << cache << ", batch " << i;
       ASSERT_EQ(loaded.replaced.size(), want.replaced.size());
       for (size_t k = 0; k < want.mel.size(); ++k) ASSERT_NEAR(got.mel[k], want.mel[k], 1e-3);
