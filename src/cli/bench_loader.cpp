@@ -22,7 +22,7 @@ namespace myxtts {
 namespace {
 
 struct Options {
-  int64_t repeats = 10, ring = 16, reading = 8, cache_mb = 0;
+  int64_t repeats = 10, cache_mb = 0;
   double consumer_ms = 0;
   ConfigFlags flags;
 };
@@ -87,11 +87,8 @@ Measured run(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& o
 }
 
 int bench_loader(const Options& options, const std::string& json_file, const Console& console) {
-  if (options.repeats < 1 || options.ring < 2 || options.reading < 1 || options.cache_mb < 0 ||
-      options.consumer_ms < 0) {
-    reject_input(
-        "bench",
-        "--repeats and --reading must be at least 1, --ring at least 2, --gpu-cache-mb and --consumer-ms at least 0");
+  if (options.repeats < 1 || options.cache_mb < 0 || options.consumer_ms < 0) {
+    reject_input("bench", "--repeats must be at least 1, --gpu-cache-mb and --consumer-ms at least 0");
   }
   const Config config = options.flags.load().values;
   const DataConfig& data = config.data;
@@ -100,8 +97,6 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), data).shapes, static_cast<uint64_t>(config.training.seed));
   LoaderOptions loader = loader_options(config, console);
   const bool on_gpu = loader.device >= 0;
-  loader.ring_batches = static_cast<size_t>(options.ring),
-  loader.reading_batches = static_cast<size_t>(options.reading);
   loader.gpu_cache_bytes = static_cast<uint64_t>(options.cache_mb) << 20;
   const Measured measured = run(corpus, plan, loader, options);
 
@@ -144,7 +139,8 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   console.info(
       "  the consumer waits {:.2f} % of the time, finishing waits for rows {:.0f} %, the plan for room {:.0f} %",
       100 * input_wait, 100 * finish_wait, 100 * room_wait);
-  console.info("  {:.2f} ms from batch to batch, spread (std/mean) {:.2f}", batch_mean, std::sqrt(batch_variance) / batch_mean);
+  console.info("  {:.2f} ms from batch to batch, spread (std/mean) {:.2f}", batch_mean,
+               std::sqrt(batch_variance) / batch_mean);
   console.info("  beginning batches takes {:.0f} % of the time, finishing them {:.0f} %", 100 * begin_busy,
                100 * finish_busy);
   console.info("  workers are busy {:.0f} %, {:.1f} CPU cores in all, {:.2f} GB read", 100 * busy,
@@ -188,12 +184,6 @@ void add_bench_loader(CLI::App& bench, Program& program) {
   const auto options = std::make_shared<Options>();
   CLI::App* loader = bench.add_subcommand("loader", "a corpus from its files to ready batches, epoch after epoch");
   loader->add_option("--repeats", options->repeats, "epochs")->capture_default_str()->type_name("N");
-  loader->add_option("--ring", options->ring, "batches that are ready or on their way")
-      ->capture_default_str()
-      ->type_name("N");
-  loader->add_option("--reading", options->reading, "of those, being read at a time")
-      ->capture_default_str()
-      ->type_name("N");
   loader->add_option("--gpu-cache-mb", options->cache_mb, "clips kept in GPU memory")
       ->capture_default_str()
       ->type_name("MB");
@@ -201,7 +191,7 @@ void add_bench_loader(CLI::App& bench, Program& program) {
       ->capture_default_str()
       ->type_name("MS");
   add_json_option(*loader, program);
-  add_config_flags(*loader, options->flags, corpus_keys({"train_data", "seed", "device"}));
+  add_config_flags(*loader, options->flags, corpus_keys({"train_data", "pipeline_buffer_size", "seed", "device"}));
   loader->callback([&program, options] {
     program.run = [&program, options](Console& console) { return bench_loader(*options, program.json_file, console); };
   });

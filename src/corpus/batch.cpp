@@ -54,9 +54,10 @@ Batch make_batch(const Corpus& corpus, const BatchPlan& plan, const PlannedBatch
   parallel_for(planned.clips.size(), threads, [&](size_t row) {
     if (planned.clips[row] == no_clip) return;
     batch.clips[row] = load_or_replace(corpus, plan, planned.shape, planned.clips[row], bad[row],
-                                [&](const CorpusClip& clip) { fill_row(corpus, clip, row, batch); });
+                                       [&](const CorpusClip& clip) { fill_row(corpus, clip, row, batch); });
   });
-  for (const std::vector<BadClip>& of_row : bad) batch.replaced.insert(batch.replaced.end(), of_row.begin(), of_row.end());
+  for (const std::vector<BadClip>& of_row : bad)
+    batch.replaced.insert(batch.replaced.end(), of_row.begin(), of_row.end());
   return batch;
 }
 

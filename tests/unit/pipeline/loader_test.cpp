@@ -79,7 +79,8 @@ TEST_F(LoaderTest, the_slow_path_feeds_the_same) {
   const BatchPlan plan = plan_of(corpus);
   LoaderOptions slow = options(1);
   slow.native = false;
-  const std::unique_ptr<BatchSource> one = open_loader(corpus, plan, slow), other = open_loader(corpus, plan, options(2));
+  const std::unique_ptr<BatchSource> one = open_loader(corpus, plan, slow),
+                                     other = open_loader(corpus, plan, options(2));
   for (uint64_t i = 0; i < plan.batches_per_epoch() + 2; ++i) {
     const LoadedBatch &a = one->next(), &b = other->next();
     ASSERT_EQ(copy_to_host(a, -1).hash(), copy_to_host(b, -1).hash());
@@ -261,7 +262,8 @@ TEST_F(LoaderOnGpu, broken_clips_are_replaced_with_and_without_a_cache) {
     Loader loader(corpus, plan, gpu(3, cache));
     for (uint64_t i = 0; i < 4 * plan.batches_per_epoch(); ++i) {
       const LoadedBatch& loaded = loader.next();
-      const Batch got = copy_to_host(loaded, 0), want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
+      const Batch got = copy_to_host(loaded, 0),
+                  want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
       ASSERT_EQ(got.tokens, want.tokens) << "cache " << cache << ", batch " << i;
       ASSERT_EQ(loaded.replaced.size(), want.replaced.size());
       for (size_t k = 0; k < want.mel.size(); ++k) ASSERT_NEAR(got.mel[k], want.mel[k], 1e-3);
