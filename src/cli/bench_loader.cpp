@@ -45,8 +45,8 @@ int64_t resident_kb() {
 }
 
 struct Measured {
-  std::vector<double> times_real_time;  // per epoch
-  std::vector<double> batch_ms;         // from one batch to the next, as the consumer sees it
+  std::vector<double> times_real_time;                         // per epoch
+  double batch_count = 0, batch_ms = 0, batch_ms_squared = 0;  // sums, from one batch to the next
   int64_t resident_kb_before = 0, resident_kb_after = 0;
   double wall_s = 0, cpu_s = 0, consumer_wait_s = 0;
   LoaderStats before, after;
@@ -72,7 +72,10 @@ Measured run(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& o
       if (wanted.consumer_ms > 0) {
         std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(wanted.consumer_ms));
       }
-      if (repeat >= 0) measured.batch_ms.push_back(batch.ms());
+      if (repeat >= 0) {
+        const double ms = batch.ms();
+        measured.batch_count += 1, measured.batch_ms += ms, measured.batch_ms_squared += ms * ms;
+      }
       if (++batches == warm_batches) measured.resident_kb_before = resident_kb();
     }
     if (timer) timer->start(), timer->stop_ms();  // all that was queued for the consumer is done
@@ -124,10 +127,9 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   const double input_wait = measured.consumer_wait_s / measured.wall_s, cv = std::sqrt(variance) / mean;
   const uint64_t bytes = measured.after.bytes_read - measured.before.bytes_read;
 
-  double batch_mean = 0, batch_variance = 0;
-  const auto count = static_cast<double>(measured.batch_ms.size());
-  for (const double ms : measured.batch_ms) batch_mean += ms / count;
-  for (const double ms : measured.batch_ms) batch_variance += (ms - batch_mean) * (ms - batch_mean) / count;
+  const double batch_mean = measured.batch_ms / measured.batch_count;
+  const double batch_variance =
+      std::max(0.0, measured.batch_ms_squared / measured.batch_count - batch_mean * batch_mean);
   const double drift = static_cast<double>(measured.resident_kb_after - measured.resident_kb_before) /
                        static_cast<double>(measured.resident_kb_before);
 
