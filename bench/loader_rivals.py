@@ -150,7 +150,7 @@ def main():
         print(f"{name:56}{result['figure']:12,.0f}{result['cv']:7.1%}   ours is {result['ours_is_times_faster']:.0f} x")
     if options.out:
         commit = os.environ.get("MYXTTS_COMMIT") or subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-        json.dump({"claim": "from files to log-mel batches, in times real time", "command": f"python bench/loader_rivals.py --device {options.device}",
+        json.dump({"claim": "from files to log-mel batches, in times real time", "command": f"python bench/loader_rivals.py --device {options.device} --clips {options.clips}",
                    "hardware": results["separate files, every core"]["device"], "cores": os.cpu_count(), "machine": platform.machine(), "commit": commit,
                    "date": datetime.date.today().isoformat(), "corpus": f"{options.clips} clips of noise, {seconds / 3600:.2f} h, LJSpeech-like lengths",
                    "batch_size": BATCH, "myxtts": results, "rivals": others}, open(options.out, "w"), indent=2)

@@ -19,7 +19,7 @@ class OpenClip {
       fail("audio", "{} has {} bytes where it had {} when the corpus was prepared", source.name, file_.size_bytes(),
            place.bytes);
     }
-    if (place.first_byte + source.size_bytes > file_.size_bytes()) {
+    if (place.first_byte > file_.size_bytes() || source.size_bytes > file_.size_bytes() - place.first_byte) {
       fail("audio", "{} was cut short (at byte {})", source.name, file_.size_bytes());
     }
     source.read_at = [this, first = place.first_byte](uint64_t offset, std::span<std::byte> into) -> size_t {

@@ -1,6 +1,7 @@
 #include "base/workers.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include <sched.h>
 
@@ -9,19 +10,25 @@ namespace myxtts {
 Workers::Workers(size_t count, const std::function<void(size_t)>& body,
                  const std::function<void(std::exception_ptr)>& on_error) {
   threads_.reserve(count);
-  for (size_t worker = 0; worker < count; ++worker) {
-    threads_.emplace_back([this, worker, body, on_error] {
-      try {
-        body(worker);
-      } catch (...) {
-        {
-          const std::lock_guard lock(mutex_);
-          if (error_) return;
-          error_ = std::current_exception();
-        }
-        if (on_error) on_error(std::current_exception());
+  const auto run = [this, body, on_error](size_t worker) {
+    try {
+      body(worker);
+    } catch (...) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (error_) return;
+        error_ = std::current_exception();
       }
-    });
+      if (on_error) on_error(std::current_exception());
+    }
+  };
+  for (size_t worker = 0; worker < count; ++worker) {
+    try {
+      threads_.emplace_back(run, worker);
+    } catch (const std::system_error&) {
+      if (worker == 0) throw;
+      return;  // the system has no more; those that run do the work
+    }
   }
 }
 

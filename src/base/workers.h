@@ -13,8 +13,9 @@ namespace myxtts {
 
 class Workers {
  public:
-  // Starts `count` threads running `body(worker_number)`. When one throws, `on_error` is called once, from that
-  // thread, so that queues can be closed with the error; the others are expected to notice and return.
+  // Starts `count` threads running `body(worker_number)`, or as many as the system gives. When one throws, `on_error`
+  // is called once, from that thread, so that queues can be closed with the error; the others are expected to notice
+  // and return.
   Workers(size_t count, const std::function<void(size_t)>& body,
           const std::function<void(std::exception_ptr)>& on_error = {});
   ~Workers();  // joins; an error nobody asked for is dropped

@@ -31,12 +31,17 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   if (data.train_data.empty()) reject_input("batches", "no corpus is named; give --train-data DIR");
   LoaderOptions loader_settings = loader_options(config.values, console);
   const Corpus corpus = open_corpus_loudly(data.train_data, config.values, {}, console);
+  if (corpus.index.size() == 0)
+    reject_input("batches", "{} has no clip that can be used; see `prepare`", data.train_data);
   const ShapePlan shapes = plan_shapes(corpus.index.lengths(), data);
   const BatchPlan plan(options.validation ? shapes.validation : shapes.shapes,
                        static_cast<uint64_t>(config.values.training.seed),
                        options.validation ? BatchPlan::Visit::every_clip : BatchPlan::Visit::shuffled);
   if (plan.batches_per_epoch() == 0) {
-    if (options.validation) reject_input("batches", "{} has no clips held out for validation", data.train_data);
+    if (options.validation) {
+      reject_input("batches", "{} has no clips held out for validation{}", data.train_data,
+                   data.val_data.empty() ? "" : "; data.val_data is set, show it with --train-data");
+    }
     reject_input("batches", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size", data.train_data,
                  corpus.index.size(), plan.shapes().front().batch_size);
   }
@@ -106,7 +111,7 @@ void add_batches_command(CLI::App& app, Program& program) {
   command->add_option("--quarantine", options->quarantine_file, "append clips that had to be replaced to this file")
       ->type_name("FILE");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags, corpus_keys({"train_data", "val_data", "seed", "device"}));
+  add_config_flags(*command, options->flags, corpus_keys({"train_data", "seed", "device"}));
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) { return show_batches(*options, program.json_file, console); };
   });

@@ -97,9 +97,13 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   const DataConfig& data = config.data;
   if (data.train_data.empty()) reject_input("bench", "no corpus is named; give --train-data DIR");
   const Corpus corpus = open_corpus_loudly(data.train_data, config, {}, console);
+  if (corpus.index.size() == 0)
+    reject_input("bench", "{} has no clip that can be used; see `prepare`", data.train_data);
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), data).shapes, static_cast<uint64_t>(config.training.seed));
   LoaderOptions loader = loader_options(config, console);
   const bool on_gpu = loader.device >= 0;
+  if (options.cache_mb > 0 && !on_gpu)
+    reject_input("bench", "--gpu-cache-mb is {}, but there is no GPU in use", options.cache_mb);
   loader.gpu_cache_bytes = static_cast<uint64_t>(options.cache_mb) << 20;
   const Measured measured = run(corpus, plan, loader, options);
 

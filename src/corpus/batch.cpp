@@ -11,11 +11,11 @@ namespace myxtts {
 namespace {
 
 void fill_row(const Corpus& corpus, const CorpusClip& clip, size_t row, Batch& batch) {
-  const std::vector<uint16_t> tokens = corpus.vocabulary.encode(clip.symbols(), corpus.blank_tokens);
+  const std::vector<uint16_t> tokens = tokens_of(corpus, clip);
+  const std::vector<float> samples = read_used_part(corpus, clip);
   std::copy(tokens.begin(), tokens.end(), batch.tokens.begin() + static_cast<std::ptrdiff_t>(row) * batch.text_length);
   batch.text_lengths[row] = static_cast<int32_t>(tokens.size());
   MelCpu mel(corpus.mel);
-  const std::vector<float> samples = read_used_part(corpus, clip);
   mel.compute(samples, std::span(batch.mel).subspan(row * static_cast<size_t>(batch.mel_frames * batch.n_mels),
                                                     clip.length.mel_frames * static_cast<size_t>(batch.n_mels)));
   batch.mel_lengths[row] = static_cast<int32_t>(clip.length.mel_frames);
@@ -23,12 +23,24 @@ void fill_row(const Corpus& corpus, const CorpusClip& clip, size_t row, Batch& b
 
 }  // namespace
 
+std::vector<uint16_t> tokens_of(const Corpus& corpus, const CorpusClip& clip) {
+  std::vector<uint16_t> tokens = corpus.vocabulary.encode(clip.symbols(), corpus.blank_tokens);
+  if (tokens.size() != clip.length.tokens) {
+    fail("batch", "{} has {} tokens where the index says {}", clip.id, tokens.size(), uint32_t{clip.length.tokens});
+  }
+  return tokens;
+}
+
 std::vector<float> read_used_part(const Corpus& corpus, const CorpusClip& clip) {
   const Clip audio = read_clip(clip.place, clip.first_sample, clip.samples);
-  if (audio.samples.size() != clip.samples || audio.sample_rate != clip.sample_rate) {
+  std::vector<float> samples;
+  if (audio.samples.size() == clip.samples && audio.sample_rate == clip.sample_rate) {
+    samples = resample(audio.samples, audio.sample_rate, corpus.mel.sample_rate);
+  }
+  if (corpus.mel.frames(static_cast<int64_t>(samples.size())) != clip.length.mel_frames) {
     fail("batch", "{} has changed since the corpus was prepared", clip.place.name());
   }
-  return resample(audio.samples, audio.sample_rate, corpus.mel.sample_rate);
+  return samples;
 }
 
 uint64_t Batch::hash() const {

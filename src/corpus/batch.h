@@ -27,7 +27,9 @@ struct Batch {
   uint64_t hash() const;
 };
 
-// The samples of a clip that are used, at the convention's rate. Throws Error when the clip is not what it was.
+// A clip's tokens, and the samples of it that are used at the convention's rate. Both throw Error when they are not
+// what the index says.
+std::vector<uint16_t> tokens_of(const Corpus& corpus, const CorpusClip& clip);
 std::vector<float> read_used_part(const Corpus& corpus, const CorpusClip& clip);
 
 // Reads and transforms the batch's clips on up to `threads` threads. A clip that cannot be read is replaced by the one

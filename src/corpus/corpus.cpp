@@ -28,7 +28,7 @@ constexpr size_t clips_for_mean = 512;
 // All that decides what the index holds, apart from the files.
 uint64_t settings_hash(const Config& config, const MelSpec& mel, const PrepareOptions& options) {
   const DataConfig& data = config.data;
-  std::string text = fmt::format("index 1|{}|{}|{}|{}|{}|{}|{}|{}|{}", data.metadata_format, data.language,
+  std::string text = fmt::format("index 2|{}|{}|{}|{}|{}|{}|{}|{}|{}", data.metadata_format, data.language,
                                  data.text_tokens, data.blank_tokens, data.overlong, data.max_text_length,
                                  data.max_mel_frames, data.trim_silence, options.validation ? data.val_share : 0.0);
   text +=
@@ -156,8 +156,6 @@ class IndexMaker {
     ++summary_.sample_rates[fmt::format("{}", clip.sample_rate)];
     ++summary_.formats[scanned.format];
     summary_.seconds += clip.seconds();
-    summary_.most_bytes_per_second =
-        std::max(summary_.most_bytes_per_second, static_cast<double>(clip.loaded_bytes()) / clip.seconds());
     for (const char32_t symbol : decode_utf8(clip.symbols())) symbols_.insert(symbol);
     if (!clip.speaker.empty()) speakers_.insert(clip.speaker);
     if (scanned.mel.count > 0) {
@@ -250,7 +248,9 @@ std::optional<std::string> outdated(const CorpusIndex& index, const IndexStamp& 
 
 std::set<char32_t> symbols_of(const CorpusSummary& summary) {
   std::set<char32_t> symbols;
-  for (const std::string& symbol : summary.symbols) symbols.insert(decode_utf8(symbol).at(0));
+  for (const std::string& symbol : summary.symbols) {
+    for (const char32_t letter : decode_utf8(symbol)) symbols.insert(letter);
+  }
   return symbols;
 }
 
@@ -262,7 +262,7 @@ CorpusClip Corpus::clip(size_t number) const {
   return clip;
 }
 
-Corpus open_corpus(const fs::path& where, const Config& config, const PrepareOptions& options) {
+Corpus open_corpus(const fs::path& where, const Config& config, const PrepareOptions& options) try {
   const MelSpec mel = resolve_mel_spec(config);
   const CorpusLayout layout = find_layout(where);
   const IndexStamp stamp{settings_hash(config, mel, options), files_hash(layout)};
@@ -286,6 +286,8 @@ Corpus open_corpus(const fs::path& where, const Config& config, const PrepareOpt
   }
   IndexMaker(layout, config, mel, options, path).make(stamp);
   return opened(CorpusIndex(path));
+} catch (const fs::filesystem_error& error) {
+  reject_input("corpus", "{}: {}", error.path1().string(), error.code().message());
 }
 
 }  // namespace myxtts

@@ -81,7 +81,6 @@ std::string to_text(const CorpusSummary& summary) {
   json["speakers"] = summary.speakers;
   json["symbols"] = summary.symbols;
   json["seconds"] = summary.seconds;
-  json["most_bytes_per_second"] = summary.most_bytes_per_second;
   json["mel_mean"] = summary.mel_mean;
   json["mel_std"] = summary.mel_std;
   json["mel_measured_clips"] = summary.mel_measured_clips;
@@ -99,7 +98,6 @@ CorpusSummary summary_from(std::string_view text) {
   summary.speakers = json.at("speakers").get<std::vector<std::string>>();
   summary.symbols = json.at("symbols").get<std::vector<std::string>>();
   summary.seconds = json.at("seconds").get<double>();
-  summary.most_bytes_per_second = json.at("most_bytes_per_second").get<double>();
   summary.mel_mean = json.at("mel_mean").get<double>();
   summary.mel_std = json.at("mel_std").get<double>();
   summary.mel_measured_clips = json.at("mel_measured_clips").get<int64_t>();
@@ -194,6 +192,9 @@ struct CorpusIndex::State {
     lengths = {reinterpret_cast<const ClipLength*>(section(header.lengths, sizeof(ClipLength), header.clips).data()),
                header.clips};
     if (hash_bytes(lengths.data(), lengths.size_bytes()) != header.lengths_hash) broken("has damaged lengths");
+    for (const ClipLength& length : lengths) {
+      if (length.mel_frames == 0 || length.tokens == 0) broken("has a clip without frames or tokens");
+    }
     const std::span<const std::byte> text = section(header.summary, 1, header.summary.bytes);
     const std::string_view summary_text(reinterpret_cast<const char*>(text.data()), text.size());
     if (hash_text(summary_text) != header.summary_hash) broken("has a damaged summary");

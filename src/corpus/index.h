@@ -38,8 +38,7 @@ struct CorpusClip {
   ClipLength length;
 
   double seconds() const { return static_cast<double>(samples) / sample_rate; }
-  uint64_t loaded_bytes() const { return wav ? place.bytes : samples * sizeof(float); }  // as the loader holds it
-  const std::string& symbols() const { return phonemes.empty() ? text : phonemes; }      // what becomes tokens
+  const std::string& symbols() const { return phonemes.empty() ? text : phonemes; }  // what becomes tokens
 };
 
 struct RejectedClip {
@@ -58,7 +57,6 @@ struct CorpusSummary {
   std::vector<std::string> speakers;
   std::vector<std::string> symbols;  // of the vocabulary
   double seconds = 0;
-  double most_bytes_per_second = 0;  // of any clip's used part, as the loader holds it
   double mel_mean = 0, mel_std = 1;
   int64_t mel_measured_clips = 0;  // how many the mean was taken from
   bool deep = false;               // every clip was decoded
@@ -103,7 +101,7 @@ class CorpusIndex {
   size_t size() const { return lengths().size(); }
   std::span<const ClipLength> lengths() const;
   CorpusClip clip(size_t number) const;
-  uint64_t loaded_bytes(size_t number) const;  // of that clip, at once and unchecked
+  uint64_t loaded_bytes(size_t number) const;  // of that clip as the loader holds it; at once and unchecked
 
  private:
   struct State;

@@ -30,6 +30,7 @@ class BatchPlan {
   const std::vector<Shape>& shapes() const { return shapes_; }
   uint64_t batches_per_epoch() const { return batches_before_.back(); }
   uint64_t clips_left_out() const;  // of each epoch
+  bool visits_every_clip() const { return visit_ == Visit::every_clip; }
 
   // `index` below batches_per_epoch(). The whole batch, for all ranks.
   PlannedBatch batch(uint64_t epoch, uint64_t index) const;

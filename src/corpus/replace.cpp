@@ -17,6 +17,7 @@ uint32_t load_or_replace(const Corpus& corpus, const BatchPlan& plan, size_t sha
     } catch (const Error& error) {
       bad.push_back(make_bad_clip(clip.id, clip.place.path, error.what()));
     }
+    if (plan.visits_every_clip()) return no_clip;
     candidate = plan.substitute(shape, number, attempt);
   }
   fail("batch", "none of {} clips in place of {} can be read; the last: {}", bad.size(), bad.front().id,

@@ -27,12 +27,14 @@ void read_lines(const fs::path& path, const std::function<void(const std::string
     if (line.ends_with('\r')) line.pop_back();
     if (!line.empty()) take(line, number);
   }
+  if (file.bad()) fail("corpus", "{} cannot be read to its end", path.string());
 }
 
+// At most three fields: what follows the second pipe is one, whatever is in it.
 std::vector<std::string> split(const std::string& line) {
   std::vector<std::string> fields;
   for (size_t at = 0;;) {
-    const size_t pipe = line.find('|', at);
+    const size_t pipe = fields.size() == 2 ? std::string::npos : line.find('|', at);
     fields.push_back(line.substr(at, pipe - at));
     if (pipe == std::string::npos) return fields;
     at = pipe + 1;
@@ -107,7 +109,9 @@ class ShardRows {
     const size_t base = member.name.rfind('/') == std::string::npos ? 0 : member.name.rfind('/') + 1;
     const size_t dot = member.name.find('.', base);
     if (dot == std::string::npos || dot == base) return;
-    const std::string key = member.name.substr(0, dot), ending = member.name.substr(dot + 1);
+    const std::string key = member.name.substr(0, dot);
+    std::string ending = member.name.substr(dot + 1);
+    std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
     if (key != row_.id) flush(), row_.id = key;
     static const std::vector<std::string> audio = {"wav", "flac", "mp3", "ogg", "opus"};
     if (std::find(audio.begin(), audio.end(), ending) != audio.end()) {
@@ -136,9 +140,11 @@ class ShardRows {
   }
 
   void flush() {
-    if (!row_.id.empty() && (row_.place || !row_.text.empty())) {
+    if (!row_.id.empty()) {
       row_.line = ++number_;
-      if (!row_.place && row_.problem.empty()) row_.problem = "missing: the shard has no audio of this name";
+      if (!row_.place && row_.problem.empty()) {
+        row_.problem = "missing: the shard has no audio of this name that is known (KEY.wav, .flac, .mp3, .ogg, .opus)";
+      }
       take_(std::move(row_));
     }
     row_ = CorpusRow();
@@ -156,7 +162,7 @@ bool is_packed(const fs::path& shard) { return !read_pack_index(shard).empty(); 
 std::vector<fs::path> shards_in(const fs::path& folder) {
   std::vector<fs::path> shards;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".tar") shards.push_back(entry.path());
+    if (entry.path().extension() == ".tar" && entry.is_regular_file()) shards.push_back(entry.path());
   }
   std::sort(shards.begin(), shards.end());
   return shards;

@@ -137,23 +137,38 @@ class TarReader {
     bool any = false;
   };
 
-  // False at the end: an empty block, or too few bytes for a header.
+  // False at the end: too few bytes for a header, or empty blocks with nothing behind them that is one. Another tar may
+  // follow: `cat a.tar b.tar` loses nothing.
   bool read_header(Header& header) {
+    constexpr int most_empty_blocks = 4096;
+    for (int empty = 0; empty < most_empty_blocks; ++empty, at_ += block_bytes) {
+      if (!read_block(header)) return false;
+      const auto* bytes = reinterpret_cast<const char*>(&header);
+      if (std::all_of(bytes, bytes + block_bytes, [](char byte) { return byte == 0; })) continue;
+      if (has_checksum(header)) return true;
+      if (empty > 0) return false;  // what lies behind the end of a tar may be anything
+      const char* const compression = at_ == 0 ? compression_of(header) : nullptr;
+      if (compression != nullptr) {
+        reject_input("tar", "{} is compressed ({}; at byte 0); unpack it to a plain tar", file_.path().string(),
+                     compression);
+      }
+      damaged(at_, at_ == 0 ? "is not a tar, or its first header is damaged" : "has a damaged header");
+    }
+    return false;
+  }
+
+  bool read_block(Header& header) const {
     const uint64_t left = file_.size_bytes() - std::min(at_, file_.size_bytes());
     if (left < block_bytes && at_ == 0) damaged(0, "is too short for a tar");
     if (left < block_bytes) return false;
     if (file_.read_at(at_, std::as_writable_bytes(std::span(&header, 1))) < block_bytes) damaged(at_, "is cut short");
-    const auto* bytes = reinterpret_cast<const char*>(&header);
-    if (std::all_of(bytes, bytes + block_bytes, [](char byte) { return byte == 0; })) return false;
+    return true;
+  }
+
+  static bool has_checksum(const Header& header) {
     const std::optional<uint64_t> claimed = number_of(header.checksum);
     const auto sum = static_cast<int64_t>(claimed.value_or(0));
-    if (claimed && (sum == checksum_of<uint8_t>(header) || sum == checksum_of<int8_t>(header))) return true;
-    const char* const compression = at_ == 0 ? compression_of(header) : nullptr;
-    if (compression != nullptr) {
-      reject_input("tar", "{} is compressed ({}; at byte 0); unpack it to a plain tar", file_.path().string(),
-                   compression);
-    }
-    damaged(at_, at_ == 0 ? "is not a tar, or its first header is damaged" : "has a damaged header");
+    return claimed && (sum == checksum_of<uint8_t>(header) || sum == checksum_of<int8_t>(header));
   }
 
   uint64_t body_bytes(const Header& header, uint64_t at, std::optional<uint64_t> given) const {

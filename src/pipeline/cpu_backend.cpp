@@ -51,7 +51,7 @@ class CpuBackend : public LoaderBackend {
     if (slot.planned.clips[row] != no_clip) {
       const auto load = [&](const CorpusClip& clip) {
         const std::vector<float> samples = read_used_part(corpus_, clip);
-        const std::vector<uint16_t> numbers = corpus_.vocabulary.encode(clip.symbols(), corpus_.blank_tokens);
+        const std::vector<uint16_t> numbers = tokens_of(corpus_, clip);
         filled = clip.length.mel_frames * static_cast<size_t>(batch.n_mels);
         Borrowed(*this)->compute(samples, mel.first(filled));
         std::copy(numbers.begin(), numbers.end(), tokens);

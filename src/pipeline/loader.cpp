@@ -11,6 +11,7 @@
 #include <deque>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -70,6 +71,16 @@ class RowDispenser {
   bool stopped_ = false;
 };
 
+// Every shape's batch must split evenly: found out now, not in the middle of an epoch.
+void check_ranks(const BatchPlan& plan, const LoaderOptions& options) {
+  const auto world_size = static_cast<int64_t>(options.world_size);
+  for (const Shape& shape : plan.shapes()) {
+    if (world_size >= 1 && options.rank < options.world_size && shape.batch_size % world_size == 0) continue;
+    reject_input("loader", "rank {} of {} has no equal share in batches of {}", options.rank, world_size,
+                 shape.batch_size);
+  }
+}
+
 }  // namespace
 
 struct Loader::State {
@@ -82,27 +93,37 @@ struct Loader::State {
         ready(options_.ring_batches),
         slots(options_.ring_batches) {
     if (plan.batches_per_epoch() == 0) reject_input("loader", "the corpus has too few clips for a batch");
+    check_ranks(plan, options);
     backend = options.device < 0 ? make_cpu_backend(corpus, plan, options) : make_gpu_backend(corpus, plan, options);
     for (size_t i = 0; i < slots.size(); ++i) slots[i].number = i, free_slots.push(&slots[i]);
-    threads.emplace_back([this] { guarded([this] { plan_batches(); }); });
-    for (size_t i = 0; i < options.workers; ++i) threads.emplace_back([this] { guarded([this] { make_rows(); }); });
-    threads.emplace_back([this] { guarded([this] { finish_batches(); }); });
+    try {
+      threads.emplace_back([this] { guarded([this] { plan_batches(); }); });
+      for (size_t i = 0; i < options.workers; ++i) threads.emplace_back([this] { guarded([this] { make_rows(); }); });
+      threads.emplace_back([this] { guarded([this] { finish_batches(); }); });
+    } catch (const std::system_error& error) {
+      end();
+      fail("loader", "{} threads cannot be started ({}); set data.num_workers lower", options.workers + 2,
+           error.what());
+    }
   }
 
-  ~State() {
+  void end() {
     stop(nullptr);
     for (std::thread& thread : threads) thread.join();
+    threads.clear();
   }
+
+  ~State() { end(); }
 
   // An error ends every stage; the consumer gets it after the batches that were ready before.
   void stop(const std::exception_ptr& error) {
+    ready.close(error);  // first, so that no other error is seen instead
     stopped = true;
     for (LoaderSlot& slot : slots) slot.rows_left = 0, slot.rows_left.notify_all();
     backend->stop();
     rows.stop();
     free_slots.close();
     begun.close();
-    ready.close(error);
   }
 
   template <typename Stage>
@@ -170,10 +191,10 @@ struct Loader::State {
       finish_waited.add_since(start_ns);
       if (slot.failed) std::rethrow_exception(slot.error);
       LoadedBatch& batch = slot.batch;
-      for (std::vector<BadClip>& bad : slot.bad) batch.replaced.insert(batch.replaced.end(), bad.begin(), bad.end());
       const int64_t finish_ns = now_ns();
       backend->finish(slot);
       finish_busy.add_since(finish_ns);
+      for (std::vector<BadClip>& bad : slot.bad) batch.replaced.insert(batch.replaced.end(), bad.begin(), bad.end());
       batch.seconds = std::accumulate(slot.seconds.begin(), slot.seconds.end(), 0.0);
       if (!ready.push(&slot)) return;
     }

@@ -51,7 +51,7 @@ struct LoaderStats {
   double rows_wait_s = 0;              // workers without a row: the ring is full, or the plan is slower
   double begin_busy_s = 0;             // laying out batches, and waiting for memory that is still being copied from
   double finish_busy_s = 0;            // handing batches to the device
-  double plan_waits_for_room_s = 0;    // the ring is full: the consumer is slower
+  double plan_waits_for_room_s = 0;    // the ring is full of batches that are ready or being read
   double finish_waits_for_rows_s = 0;  // reading is slower
   double consumer_waits_s = 0;         // the loader is slower
 };

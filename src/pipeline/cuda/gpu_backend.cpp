@@ -2,6 +2,7 @@
 #include "base/bounded_queue.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "corpus/batch.h"
 #include "corpus/replace.h"
 #include "features/mel_gpu.h"
 #include "pipeline/backend.h"
@@ -9,7 +10,6 @@
 #include "pipeline/cuda/registered_files.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -52,6 +52,8 @@ struct Row {
   uint64_t room = 0;
   CachedClip* cached = nullptr;  // where it is kept, or is to be
   bool from_cache = false;
+  bool in_slab = false;                    // read into the slab where it was planned
+  bool set_apart = false;                  // too large for that, as a substitute may be: read into a place of its own
   std::span<const std::byte> mapped = {};  // samples that the GPU copies from the file itself
   GpuClip clip;
 };
@@ -61,17 +63,16 @@ struct Slab {
   explicit Slab(size_t bytes) : memory(bytes) {}
   PinnedMemory memory;
   Event copied;
-  std::atomic<uint64_t> used = 0;  // of the samples' part; grows when a substitute needs more room
 };
 
 struct SlotState {
   DeviceBuffer memory;  // head and mel
   HeadLayout head;
   Slab* slab = nullptr;
-  uint64_t staging = 0;        // its staging area in the arena
-  uint64_t base = 0;           // where its samples go: there, or to where they stay
-  uint64_t planned_bytes = 0;  // what lies beyond in the slab goes to the staging area
-  std::atomic<bool> slab_used = false;
+  uint64_t staging = 0;  // its staging area in the arena
+  uint64_t base = 0;     // where its samples go: there, or to where they stay
+  uint64_t planned_bytes = 0;
+  size_t shape = 0;
   std::vector<Row> rows;
   Event ready, consumed;
 };
@@ -110,6 +111,7 @@ class GpuBackend : public LoaderBackend {
       : corpus_(corpus),
         plan_(plan),
         device_(options.device),
+        files_(options.device),
         free_slabs_(options.reading_batches),
         slots_(options.ring_batches),
         cache_end_(options.gpu_cache_bytes),
@@ -119,21 +121,21 @@ class GpuBackend : public LoaderBackend {
     MelGpuLimits limits;
     for (const Shape& shape : plan.shapes()) {
       const int64_t rows = shape.batch_size / static_cast<int64_t>(options.world_size);
-      const double seconds = static_cast<double>((shape.mel_frames + 8) * corpus.mel.hop_length + corpus.mel.n_fft) /
-                             corpus.mel.sample_rate;
-      const auto row_bytes = static_cast<uint64_t>(std::ceil(seconds * corpus.index.summary().most_bytes_per_second));
-      batch_bytes_ = std::max(batch_bytes_, static_cast<uint64_t>(rows) * aligned(row_bytes));
+      uint64_t row_bytes = 0;
+      for (const uint32_t clip : shape.clips) row_bytes = std::max(row_bytes, corpus.index.loaded_bytes(clip));
+      row_bytes_.push_back(aligned(row_bytes));
+      half_batch_bytes_ = std::max(half_batch_bytes_, static_cast<uint64_t>(rows) * row_bytes_.back());
       head_bytes_ = std::max(head_bytes_, aligned(HeadLayout(rows, shape.text_length).bytes));
       mel_bytes =
           std::max(mel_bytes, static_cast<uint64_t>(rows * shape.mel_frames * corpus.mel.n_mels) * sizeof(float));
       limits.clips = std::max(limits.clips, static_cast<int>(rows));
       limits.frames = std::max(limits.frames, shape.mel_frames);
-      limits.samples = std::max(limits.samples, static_cast<int64_t>(seconds * corpus.mel.sample_rate));
+      limits.samples = std::max(limits.samples, (shape.mel_frames + 8) * corpus.mel.hop_length + corpus.mel.n_fft);
     }
     for (const auto& [rate, count] : corpus.index.summary().sample_rates)
       limits.sample_rates.push_back(std::stoi(rate));
     mel_ = std::make_unique<MelGpu>(corpus.mel, device_, limits);
-    batch_bytes_ *= 2;  // substitutes may need room beside those that they replace
+    batch_bytes_ = 2 * half_batch_bytes_;  // clips as planned, and a place for each row's substitute
     for (size_t i = 0; i < options.reading_batches; ++i) {
       slabs_.push_back(std::make_unique<Slab>(head_bytes_ + batch_bytes_));
       free_slabs_.push(slabs_.back().get());
@@ -156,6 +158,7 @@ class GpuBackend : public LoaderBackend {
     std::memset(state.slab->memory.data(), 0, state.head.bytes);
     const size_t count = slot.planned.clips.size();
     state.rows.assign(count, Row());
+    state.shape = slot.batch.shape;
     std::vector<size_t> needed;
     uint64_t bytes = 0;
     for (size_t row = 0; row < count; ++row) {
@@ -170,11 +173,10 @@ class GpuBackend : public LoaderBackend {
       bytes += aligned(one.room);
       needed.push_back(row);
     }
-    if (bytes > batch_bytes_) fail("loader", "a batch has {} bytes where {} were expected", bytes, batch_bytes_);
+    if (bytes > half_batch_bytes_)
+      fail("loader", "a batch has {} bytes where {} were expected", bytes, half_batch_bytes_);
     state.planned_bytes = bytes;
-    state.slab->used = bytes;
     state.staging = state.base = slot.sequence % staging_areas * batch_bytes_;
-    state.slab_used = false;
     if (cache_used_ + bytes <= cache_end_ && bytes > 0) keep(slot, state, needed, bytes);
     return needed;
   }
@@ -184,8 +186,8 @@ class GpuBackend : public LoaderBackend {
     Row& one = state.rows[row];
     uint64_t bytes = 0;
     const auto load = [&](const CorpusClip& clip) {
-      const std::vector<uint16_t> tokens = corpus_.vocabulary.encode(clip.symbols(), corpus_.blank_tokens);
-      bytes = load_samples(clip, state, one);
+      const std::vector<uint16_t> tokens = tokens_of(corpus_, clip);
+      bytes = load_samples(clip, slot, row);
       put_head(state, slot.batch, row, tokens, clip.length.mel_frames);
       slot.seconds[row] = clip.seconds();
       if (one.cached != nullptr && !one.from_cache) {
@@ -195,6 +197,7 @@ class GpuBackend : public LoaderBackend {
     };
     slot.batch.clips[row] =
         load_or_replace(corpus_, plan_, slot.batch.shape, slot.planned.clips[row], slot.bad[row], load);
+    if (slot.batch.clips[row] == no_clip) one.clip = {}, one.in_slab = one.set_apart = false, one.mapped = {};
     // A substitute is not kept: it is looked for again each time.
     if (one.cached != nullptr && !one.from_cache) {
       one.cached->state = slot.bad[row].empty() ? CachedClip::State::here : CachedClip::State::lost;
@@ -217,7 +220,6 @@ class GpuBackend : public LoaderBackend {
       } else {  // it turned out to be broken after this batch had counted on it
         one.from_cache = false, one.cached = nullptr;
         make_row(slot, row);
-        batch.replaced.insert(batch.replaced.end(), slot.bad[row].begin(), slot.bad[row].end());
       }
     }
     bool plain = true;
@@ -248,8 +250,14 @@ class GpuBackend : public LoaderBackend {
     state.ready.record(features_.get());
   }
 
-  void take(LoaderSlot& slot, StreamHandle consumer) override { slots_[slot.number].ready.hold_up(consumer); }
-  void give_back(LoaderSlot& slot, StreamHandle consumer) override { slots_[slot.number].consumed.record(consumer); }
+  void take(LoaderSlot& slot, StreamHandle consumer) override {
+    CUDA_CHECK(cudaSetDevice(device_));
+    slots_[slot.number].ready.hold_up(consumer);
+  }
+  void give_back(LoaderSlot& slot, StreamHandle consumer) override {
+    CUDA_CHECK(cudaSetDevice(device_));
+    slots_[slot.number].consumed.record(consumer);
+  }
   void stop() override { free_slabs_.close(); }
 
  private:
@@ -275,51 +283,57 @@ class GpuBackend : public LoaderBackend {
     reinterpret_cast<int32_t*>(host + state.head.mel_lengths)[row] = static_cast<int32_t>(mel_frames);
   }
 
-  // Where in the slab `bytes` bytes of the row go: where it was planned, or behind all others.
-  uint64_t place_in_slab(SlotState& state, const Row& one, uint64_t bytes) const {
-    if (one.offset != nowhere && bytes <= one.room) return one.offset;
-    const uint64_t offset = state.slab->used.fetch_add(aligned(bytes));
-    if (offset + aligned(bytes) > batch_bytes_) fail("loader", "substitutes need more than {} bytes", batch_bytes_);
-    return offset;
+  // Where in the slab `bytes` bytes of the row go: where it was planned, or to the row's place for substitutes.
+  uint64_t place_in_slab(const LoaderSlot& slot, size_t row, uint64_t bytes) {
+    Row& one = slots_[slot.number].rows[row];
+    one.set_apart = one.offset == nowhere || bytes > one.room;
+    if (!one.set_apart) return one.offset;
+    const uint64_t room = row_bytes_[slot.batch.shape];
+    if (bytes > room) fail("loader", "a clip has {} bytes where the index says at most {}", bytes, room);
+    return half_batch_bytes_ + row * room;
   }
 
-  // What was planned goes to the batch's base, what came on top to the staging area, at the same place.
-  static uint64_t place_on_gpu(const SlotState& state, uint64_t offset) {
-    return offset + (offset < state.planned_bytes ? state.base : state.staging);
+  // What was planned goes to the batch's base, substitutes to the staging area, at the same place.
+  uint64_t place_on_gpu(const SlotState& state, uint64_t offset) const {
+    return offset + (offset < half_batch_bytes_ ? state.base : state.staging);
   }
 
   // Brings the used part of the clip's samples on its way and says where they will be. Returns the bytes.
-  uint64_t load_samples(const CorpusClip& clip, SlotState& state, Row& one) {
-    one.mapped = {};
-    if (!clip.wav) return load_decoded(clip, state, one);
+  uint64_t load_samples(const CorpusClip& clip, const LoaderSlot& slot, size_t row) {
+    SlotState& state = slots_[slot.number];
+    Row& one = state.rows[row];
+    one.mapped = {}, one.in_slab = false;
+    if (!clip.wav) return load_decoded(clip, slot, row);
     const std::span<const std::byte> file = clip.place.part ? files_.bytes_of(clip.place.path) : std::span<std::byte>();
-    if (!file.empty() && clip.place.first_byte + clip.place.bytes <= file.size()) {
+    if (clip.place.first_byte < file.size() && clip.place.bytes <= file.size() - clip.place.first_byte) {
       const std::span<const std::byte> bytes = file.subspan(clip.place.first_byte, clip.place.bytes);
       const WavLayout layout = layout_of(clip, bytes);
       const auto frame = static_cast<uint64_t>(layout.frame_bytes());
-      one.mapped = bytes.subspan(layout.data_offset_bytes + clip.first_sample * frame, clip.samples * frame);
-      one.clip = gpu_clip(clip, layout, place_on_gpu(state, place_in_slab(state, one, one.mapped.size())));
-      return one.mapped.size();
+      const auto samples = bytes.subspan(layout.data_offset_bytes + clip.first_sample * frame, clip.samples * frame);
+      one.clip = gpu_clip(clip, layout, place_on_gpu(state, place_in_slab(slot, row, samples.size())));
+      one.mapped = samples;
+      return samples.size();
     }
-    const uint64_t offset = place_in_slab(state, one, clip.place.bytes);
+    const uint64_t offset = place_in_slab(slot, row, clip.place.bytes);
     const std::span bytes(state.slab->memory.data() + head_bytes_ + offset, clip.place.bytes);
     read_bytes(clip.place, bytes);
-    state.slab_used = true;
     const WavLayout layout = layout_of(clip, bytes);
     one.clip = gpu_clip(clip, layout,
                         place_on_gpu(state, offset) + layout.data_offset_bytes +
                             clip.first_sample * static_cast<uint64_t>(layout.frame_bytes()));
+    one.in_slab = true;
     return bytes.size();
   }
 
-  uint64_t load_decoded(const CorpusClip& clip, SlotState& state, Row& one) {
+  uint64_t load_decoded(const CorpusClip& clip, const LoaderSlot& slot, size_t row) {
+    SlotState& state = slots_[slot.number];
     const Clip audio = read_clip(clip.place, clip.first_sample, clip.samples);
     if (audio.samples.size() != clip.samples || audio.sample_rate != clip.sample_rate) changed(clip);
-    const uint64_t bytes = clip.samples * sizeof(float), offset = place_in_slab(state, one, bytes);
+    const uint64_t bytes = clip.samples * sizeof(float), offset = place_in_slab(slot, row, bytes);
     std::memcpy(state.slab->memory.data() + head_bytes_ + offset, audio.samples.data(), bytes);
-    state.slab_used = true;
-    one.clip =
+    state.rows[row].clip =
         gpu_clip(clip, {SampleFormat::float_32, 1, clip.sample_rate, 0, clip.samples}, place_on_gpu(state, offset));
+    state.rows[row].in_slab = true;
     return clip.place.bytes;
   }
 
@@ -329,7 +343,10 @@ class GpuBackend : public LoaderBackend {
 
   static WavLayout layout_of(const CorpusClip& clip, std::span<const std::byte> bytes) {
     const WavLayout layout = parse_wav(memory_source(clip.place.name(), bytes));
-    if (layout.sample_rate != clip.sample_rate || clip.first_sample + clip.samples > layout.frames) changed(clip);
+    if (layout.sample_rate != clip.sample_rate || clip.first_sample > layout.frames ||
+        clip.samples > layout.frames - clip.first_sample) {
+      changed(clip);
+    }
     return layout;
   }
 
@@ -339,24 +356,30 @@ class GpuBackend : public LoaderBackend {
 
   void copy_samples(uint64_t sequence, const SlotState& state, std::byte* arena, cudaStream_t copies) {
     const std::byte* const samples = state.slab->memory.data() + head_bytes_;
-    const uint64_t planned = state.planned_bytes, used = state.slab->used;
-    if (used == 0) return;
-    // The mel of the batch that had this staging area before must be done with it.
-    const Event*& user = staging_users_[sequence % staging_areas];
-    if (user != nullptr) user->hold_up(copies);
-    user = &state.ready;
+    bool planned = false;  // something lies in the slab where it was planned
     std::vector<const void*> sources;
     std::vector<void*> targets;
     std::vector<size_t> sizes;
     const auto copy = [&](uint64_t to, const std::byte* from, uint64_t bytes) {
-      if (bytes > 0) targets.push_back(arena + to), sources.push_back(from), sizes.push_back(bytes);
+      targets.push_back(arena + to), sources.push_back(from), sizes.push_back(bytes);
     };
-    if (state.slab_used) {
-      copy(state.base, samples, planned);
-      copy(state.staging + planned, samples + planned, used - planned);
+    for (size_t row = 0; row < state.rows.size(); ++row) {
+      const Row& one = state.rows[row];
+      planned = planned || (one.in_slab && !one.set_apart);
+      if (!one.mapped.empty()) copy(one.clip.offset_bytes, one.mapped.data(), one.mapped.size());
+      if (one.in_slab && one.set_apart) {
+        const uint64_t room = row_bytes_[state.shape], at = half_batch_bytes_ + row * room;
+        copy(state.staging + at, samples + at, room);
+      }
     }
-    for (const Row& one : state.rows) {
-      if (!one.from_cache) copy(one.clip.offset_bytes, one.mapped.data(), one.mapped.size());
+    if (!planned && sizes.empty()) return;
+    // The mel of the batch that had this staging area before must be done with it.
+    const Event*& user = staging_users_[sequence % staging_areas];
+    if (user != nullptr) user->hold_up(copies);
+    user = &state.ready;
+    // First all that was planned, in one piece; then, over it, the rows that come from elsewhere.
+    if (planned) {
+      CUDA_CHECK(cudaMemcpyAsync(arena + state.base, samples, state.planned_bytes, cudaMemcpyHostToDevice, copies));
     }
     copy_all(targets, sources, sizes, copies);
   }
@@ -364,7 +387,8 @@ class GpuBackend : public LoaderBackend {
   const Corpus& corpus_;
   const BatchPlan& plan_;
   const int device_;
-  uint64_t batch_bytes_ = 0, head_bytes_ = 0;
+  uint64_t half_batch_bytes_ = 0, batch_bytes_ = 0, head_bytes_ = 0;
+  std::vector<uint64_t> row_bytes_;  // of the largest clip, per shape
   RegisteredFiles files_;
   std::vector<std::unique_ptr<Slab>> slabs_;
   BoundedQueue<Slab*> free_slabs_;

@@ -23,6 +23,7 @@ std::span<const std::byte> RegisteredFiles::bytes_of(const std::filesystem::path
     const auto memory =
         static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
     if (!bytes.empty() && registered_bytes_ + bytes.size() <= memory / 2) {
+      cudaSetDevice(device_);  // workers call this, and nothing else of CUDA
       const cudaError_t status =
           cudaHostRegister(const_cast<std::byte*>(bytes.data()), bytes.size(), cudaHostRegisterReadOnly);
       file.registered = status == cudaSuccess;

@@ -14,7 +14,7 @@ namespace myxtts {
 
 class RegisteredFiles {
  public:
-  RegisteredFiles() = default;
+  explicit RegisteredFiles(int device) : device_(device) {}
   ~RegisteredFiles();
   RegisteredFiles(const RegisteredFiles&) = delete;
   RegisteredFiles& operator=(const RegisteredFiles&) = delete;
@@ -28,6 +28,7 @@ class RegisteredFiles {
     std::unique_ptr<MappedFile> mapped;
     bool registered = false;
   };
+  const int device_;
   std::mutex mutex_;
   std::map<std::string, File> files_;
   uint64_t registered_bytes_ = 0;

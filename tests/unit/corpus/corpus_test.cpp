@@ -191,6 +191,8 @@ TEST_F(CorpusFolder, every_layout_is_read) {
   EXPECT_EQ(rows[1].text, "سلام");
   EXPECT_EQ(rows[1].line, 3);
   EXPECT_EQ(rows_of(folder, "id|speaker|text")[0].speaker, "Dr. A");
+  write_file_atomically(folder / "pipes.csv", "a|spk|this | that\n");
+  EXPECT_EQ(rows_of(folder / "pipes.csv", "id|speaker|text")[0].text, "this | that");
 
   write_file_atomically(folder / "metadata_train.csv", "a|one\n");
   write_file_atomically(folder / "metadata_eval.csv", "b|two\n");
@@ -270,6 +272,34 @@ TEST_F(CorpusFolder, a_clip_that_breaks_later_is_replaced_by_the_same_one_each_t
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
   for (const char* id : {"a", "b", "d"}) write_file_atomically(folder / "wavs" / (std::string(id) + ".wav"), "broken");
   EXPECT_THROW(make_batch(corpus, plan, plan.batch(0, 0), 2), Error);
+}
+
+TEST_F(CorpusFolder, a_substitute_with_a_shorter_text_leaves_nothing_of_the_other) {
+  for (const char* id : {"c", "d"}) clip(id, 22050);
+  metadata("a|a rather long text that is longer than the others\nb|b\nc|c\nd|d\n");
+  config.data.batch_size = {4, 4};
+  const Corpus corpus = open();
+  const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).shapes, 1);
+  write_file_atomically(folder / "wavs" / "a.wav", "broken");
+  const Batch batch = make_batch(corpus, plan, plan.batch(0, 0), 1);
+  for (size_t row = 0; row < 4; ++row) {
+    EXPECT_EQ(batch.text_lengths[row], 1);
+    for (int64_t i = 1; i < batch.text_length; ++i) {
+      EXPECT_EQ(batch.tokens[row * static_cast<size_t>(batch.text_length) + static_cast<size_t>(i)], 0);
+    }
+  }
+}
+
+TEST_F(CorpusFolder, a_clip_held_out_that_breaks_leaves_an_empty_row) {
+  metadata("a|one\nb|two\n");
+  config.data.val_share = 0.5, config.data.batch_size = {1, 1};
+  const Corpus corpus = open();
+  const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).validation, 1, BatchPlan::Visit::every_clip);
+  fs::remove_all(folder / "wavs");
+  const Batch batch = make_batch(corpus, plan, plan.batch(0, 0), 1);
+  EXPECT_EQ(batch.clips, std::vector<uint32_t>{no_clip});
+  EXPECT_EQ(batch.mel_lengths.at(0), 0);
+  EXPECT_EQ(batch.replaced.size(), 1U);
 }
 
 TEST_F(CorpusFolder, persian_comes_back_from_its_tokens_unchanged) {

@@ -48,6 +48,7 @@ class PackFolder : public testing::Test {
     clip.sample_rate = read_clip_info(place).sample_rate;
     clip.first_sample = first;
     clip.samples = samples;
+    clip.length.mel_frames = 10, clip.length.tokens = 5;
     clips.push_back(clip);
   }
   CorpusIndex index() const {

@@ -211,6 +211,14 @@ TEST_F(TarFolder, closing_blocks_may_be_missing_and_odd_bytes_may_trail) {
   }
 }
 
+TEST_F(TarFolder, one_tar_behind_another_is_read_too) {
+  write_tar({{"a", "1"}, {"b", "2"}});
+  const std::string first = read_text_file(tar, 1 << 20);
+  write_tar({{"c", "3"}});
+  write_file_atomically(tar, first + std::string(20 * 512, '\0') + read_text_file(tar, 1 << 20));
+  EXPECT_EQ(members().size(), 3U);
+}
+
 TEST_F(TarFolder, what_is_not_a_plain_tar_is_named) {
   write_file_atomically(tar, std::string("\x1F\x8B\x08") + std::string(2000, 'z'));
   EXPECT_NE(reason().find("a.tar is compressed (gzip; at byte 0); unpack it to a plain tar"), std::string::npos);

@@ -103,6 +103,10 @@ TEST_F(LoaderTest, begins_anywhere_at_once_and_for_any_rank) {
   EXPECT_LT(watch.ms(), 1000);
   EXPECT_EQ(batch.clips, plan.batch(1'000'000, 2, 1, 2).clips);
   EXPECT_EQ(batch.rows, 2);
+  for (const uint64_t world_size : {0U, 1U, 3U}) {
+    late.world_size = world_size;
+    EXPECT_THROW(Loader(corpus, plan, late), Error) << world_size;
+  }
 }
 
 TEST_F(LoaderTest, a_stalled_consumer_stops_it_and_ending_it_mid_epoch_returns_at_once) {
