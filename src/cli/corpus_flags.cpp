@@ -30,6 +30,10 @@ LoaderOptions loader_options(const Config& config, const Console& console) {
   // Beside the workers the plan, the device and the consumer have threads of their own.
   const auto cores = static_cast<int64_t>(available_cores());
   options.workers = static_cast<size_t>(data.num_workers.pick(on_gpu ? std::max<int64_t>(1, cores - 3) : cores));
+  if (!options.native) options.workers = 1;
+  options.tune = data.auto_tune_performance && !data.num_workers.fixed();
+  options.least_workers = static_cast<size_t>(std::max<int64_t>(1, data.num_workers.low));
+  options.say = [&console](const std::string& sentence) { console.info("tuned: {}", sentence); };
   options.ring_batches = static_cast<size_t>(std::max<int64_t>(2, data.pipeline_buffer_size));
   options.reading_batches = static_cast<size_t>(data.prefetch_buffer_size.pick(8));
   return options;

@@ -7,6 +7,7 @@
 #include "pipeline/slow_loader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -38,19 +39,25 @@ class RowDispenser {
 
   void add(LoaderSlot& slot, std::vector<size_t> rows) {
     const std::lock_guard lock(mutex_);
-    const bool one = rows.size() == 1;
     open_.push_back({&slot, std::move(rows)});
-    one ? changed_.notify_one() : changed_.notify_all();
+    changed_.notify_all();  // one alone might be a worker that rests
   }
 
-  Row take() {
+  // Workers from `active` on rest.
+  Row take(size_t worker) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopped_ || !open_.empty(); });
+    changed_.wait(lock, [&] { return stopped_ || (worker < active_ && !open_.empty()); });
     if (stopped_) return {};
     Open& first = open_.front();
     const Row row{first.slot, first.rows[first.next++]};
     if (first.next == first.rows.size()) open_.pop_front();
     return row;
+  }
+
+  void set_active(size_t workers) {
+    const std::lock_guard lock(mutex_);
+    active_ = workers;
+    changed_.notify_all();
   }
 
   void stop() {
@@ -68,7 +75,46 @@ class RowDispenser {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Open> open_;
+  size_t active_ = 0;
   bool stopped_ = false;
+};
+
+// How many workers are enough, looked at anew every so many batches.
+class WorkerTuner {
+ public:
+  WorkerTuner(size_t least, size_t most) : least_(least), most_(most), active_(most) {}
+
+  struct Change {
+    size_t workers = 0;  // 0: none
+    std::string reason;
+  };
+
+  Change look(const LoaderStats& stats) {
+    if (stats.batches < seen_.batches + batches_between) return {};
+    const double wall_s = since_.ms() * 1e-3;
+    const double waiting = (stats.consumer_waits_s - seen_.consumer_waits_s) / wall_s;
+    const double busy = (stats.rows_busy_s - seen_.rows_busy_s) / (wall_s * static_cast<double>(active_));
+    seen_ = stats, since_ = Stopwatch();
+    size_t wanted = active_;
+    if (waiting > 0.01 && busy > 0.85) wanted = std::min(most_, active_ + std::max<size_t>(1, active_ / 2));
+    if (waiting < 0.001 && busy < 0.4) {
+      wanted = std::max(least_, static_cast<size_t>(std::ceil(static_cast<double>(active_) * busy / 0.6)));
+    }
+    if (wanted == active_) return {};
+    Change change{wanted,
+                  fmt::format("{} workers instead of {}: they were busy {:.0f} % of the time, the consumer waited "
+                              "{:.1f} %",
+                              wanted, active_, 100 * busy, 100 * waiting)};
+    active_ = wanted;
+    return change;
+  }
+
+ private:
+  static constexpr uint64_t batches_between = 64;
+  const size_t least_, most_;
+  size_t active_;
+  LoaderStats seen_;
+  Stopwatch since_;
 };
 
 // Every shape's batch must split evenly: found out now, not in the middle of an epoch.
@@ -88,6 +134,8 @@ struct Loader::State {
       : corpus(corpus_),
         plan(plan_),
         options(options_),
+        tuner(std::clamp<size_t>(options_.least_workers, 1, options_.workers), options_.workers),
+        active_workers(options_.workers),
         free_slots(options_.ring_batches),
         begun(options_.ring_batches),
         ready(options_.ring_batches),
@@ -98,7 +146,9 @@ struct Loader::State {
     for (size_t i = 0; i < slots.size(); ++i) slots[i].number = i, free_slots.push(&slots[i]);
     try {
       threads.emplace_back([this] { guarded([this] { plan_batches(); }); });
-      for (size_t i = 0; i < options.workers; ++i) threads.emplace_back([this] { guarded([this] { make_rows(); }); });
+      rows.set_active(options.workers);
+      for (size_t i = 0; i < options.workers; ++i)
+        threads.emplace_back([this, i] { guarded([this, i] { make_rows(i); }); });
       threads.emplace_back([this] { guarded([this] { finish_batches(); }); });
     } catch (const std::system_error& error) {
       end();
@@ -163,10 +213,10 @@ struct Loader::State {
     }
   }
 
-  void make_rows() {
+  void make_rows(size_t worker) {
     for (;;) {
       const int64_t waiting_ns = now_ns();
-      const RowDispenser::Row row = rows.take();
+      const RowDispenser::Row row = rows.take(worker);
       if (row.slot == nullptr) return;
       rows_waited.add_since(waiting_ns);
       const int64_t start_ns = now_ns();
@@ -205,6 +255,8 @@ struct Loader::State {
   const LoaderOptions options;
   std::unique_ptr<LoaderBackend> backend;
   RowDispenser rows;
+  WorkerTuner tuner;
+  size_t active_workers;
   BoundedQueue<LoaderSlot*> free_slots, begun, ready;
   std::vector<LoaderSlot> slots;
   LoaderSlot* with_consumer = nullptr;
@@ -233,6 +285,13 @@ const LoadedBatch& Loader::next(StreamHandle consumer) {
   state.backend->take(**slot, consumer);
   ++state.batches;
   state.seconds_of_audio += (*slot)->batch.seconds;
+  if (state.options.tune) {
+    const WorkerTuner::Change change = state.tuner.look(stats());
+    if (change.workers > 0) {
+      state.rows.set_active(state.active_workers = change.workers);
+      if (state.options.say) state.options.say(change.reason);
+    }
+  }
   return (*slot)->batch;
 }
 
@@ -240,6 +299,7 @@ LoaderStats Loader::stats() const {
   LoaderStats stats;
   stats.batches = state_->batches, stats.seconds_of_audio = state_->seconds_of_audio;
   stats.bytes_read = state_->bytes_read;
+  stats.active_workers = state_->active_workers;
   stats.rows_busy_s = state_->rows_busy.seconds(), stats.rows_wait_s = state_->rows_waited.seconds();
   stats.begin_busy_s = state_->begin_busy.seconds(), stats.finish_busy_s = state_->finish_busy.seconds();
   stats.plan_waits_for_room_s = static_cast<double>(state_->free_slots.stats().pop_wait_ns) * 1e-9;

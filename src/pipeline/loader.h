@@ -11,7 +11,9 @@
 #include "device/device.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace myxtts {
@@ -25,6 +27,11 @@ struct LoaderOptions {
   uint64_t epoch = 0, index = 0;  // where to begin
   uint64_t rank = 0, world_size = 1;
   bool native = true;  // false: the slow path
+  // Changes the number of workers that read, between these and `workers`, by what they and the consumer waited, and
+  // says why.
+  bool tune = false;
+  size_t least_workers = 1;
+  std::function<void(const std::string&)> say = {};
 };
 
 // A batch in the ring, on the loader's device. Valid until the next call of next().
@@ -53,7 +60,8 @@ struct LoaderStats {
   double finish_busy_s = 0;            // handing batches to the device
   double plan_waits_for_room_s = 0;    // the ring is full of batches that are ready or being read
   double finish_waits_for_rows_s = 0;  // reading is slower
-  double consumer_waits_s = 0;         // the loader is slower
+  size_t active_workers = 0;
+  double consumer_waits_s = 0;  // the loader is slower
 };
 
 // Batch after batch, for one consumer.

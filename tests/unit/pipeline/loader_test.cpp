@@ -158,6 +158,27 @@ TEST_F(LoaderTest, an_error_reaches_the_consumer_with_the_clips_name_and_never_h
   EXPECT_LT(watch.ms(), 5000);
 }
 
+TEST_F(LoaderTest, rests_workers_that_are_not_needed_and_wakes_them_when_they_are) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions tuned = options(4, 8);
+  tuned.tune = true;
+  std::vector<std::string> said;
+  tuned.say = [&](const std::string& sentence) { said.push_back(sentence); };
+  Loader loader(corpus, plan, tuned);
+  EXPECT_EQ(loader.stats().active_workers, 4U);
+  for (int i = 0; i < 300 && loader.stats().active_workers > 2; ++i) {
+    loader.next();
+    std::this_thread::sleep_for(std::chrono::milliseconds(12));
+  }
+  EXPECT_LE(loader.stats().active_workers, 2U);
+  ASSERT_FALSE(said.empty());
+  EXPECT_NE(said.front().find("busy"), std::string::npos);
+  const size_t rested = loader.stats().active_workers;
+  for (int i = 0; i < 2000 && loader.stats().active_workers <= rested; ++i) loader.next();
+  EXPECT_GT(loader.stats().active_workers, rested);
+}
+
 TEST_F(LoaderTest, validation_has_empty_rows_with_lengths_of_zero) {
   config.data.val_share = 0.2;
   const Corpus corpus = open();
