@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "pipeline/backend.h"
 #include "pipeline/slow_loader.h"
+#include "pipeline/worker_tuner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -77,44 +77,6 @@ class RowDispenser {
   std::deque<Open> open_;
   size_t active_ = 0;
   bool stopped_ = false;
-};
-
-// How many workers are enough, looked at anew every so many batches.
-class WorkerTuner {
- public:
-  WorkerTuner(size_t least, size_t most) : least_(least), most_(most), active_(most) {}
-
-  struct Change {
-    size_t workers = 0;  // 0: none
-    std::string reason;
-  };
-
-  Change look(const LoaderStats& stats) {
-    if (stats.batches < seen_.batches + batches_between) return {};
-    const double wall_s = since_.ms() * 1e-3;
-    const double waiting = (stats.consumer_waits_s - seen_.consumer_waits_s) / wall_s;
-    const double busy = (stats.rows_busy_s - seen_.rows_busy_s) / (wall_s * static_cast<double>(active_));
-    seen_ = stats, since_ = Stopwatch();
-    size_t wanted = active_;
-    if (waiting > 0.01 && busy > 0.85) wanted = std::min(most_, active_ + std::max<size_t>(1, active_ / 2));
-    if (waiting < 0.001 && busy < 0.4) {
-      wanted = std::max(least_, static_cast<size_t>(std::ceil(static_cast<double>(active_) * busy / 0.6)));
-    }
-    if (wanted == active_) return {};
-    Change change{wanted,
-                  fmt::format("{} workers instead of {}: they were busy {:.0f} % of the time, the consumer waited "
-                              "{:.1f} %",
-                              wanted, active_, 100 * busy, 100 * waiting)};
-    active_ = wanted;
-    return change;
-  }
-
- private:
-  static constexpr uint64_t batches_between = 64;
-  const size_t least_, most_;
-  size_t active_;
-  LoaderStats seen_;
-  Stopwatch since_;
 };
 
 // Every shape's batch must split evenly: found out now, not in the middle of an epoch.
@@ -286,7 +248,7 @@ const LoadedBatch& Loader::next(StreamHandle consumer) {
   ++state.batches;
   state.seconds_of_audio += (*slot)->batch.seconds;
   if (state.options.tune) {
-    const WorkerTuner::Change change = state.tuner.look(stats());
+    const WorkerTuner::Change change = state.tuner.look(stats(), static_cast<double>(now_ns()) * 1e-9);
     if (change.workers > 0) {
       state.rows.set_active(state.active_workers = change.workers);
       if (state.options.say) state.options.say(change.reason);
