@@ -2,6 +2,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "cli/commands.h"
+#include "cli/spread.h"
 #include "features/mel.h"
 #include "features/mel_gpu.h"
 
@@ -102,19 +103,15 @@ int bench_mel(const Options& options, const std::string& json_file, const Consol
     reject_input("bench", "--clips and --repeats must be at least 1, --seconds from 0.1 to 600");
   }
   const MelSpec& spec = mel_preset(options.preset);
-  Measured measured = options.device == "cpu" ? bench_cpu(spec, options) : bench_gpu(spec, options);
-  std::vector<double>& times = measured.batch_s;
-  std::sort(times.begin(), times.end());
-  const double median = times[times.size() / 2];
-  double mean = 0, variance = 0;
-  for (const double t : times) mean += t / static_cast<double>(times.size());
-  for (const double t : times) variance += (t - mean) * (t - mean) / static_cast<double>(times.size());
+  const Measured measured = options.device == "cpu" ? bench_cpu(spec, options) : bench_gpu(spec, options);
+  const size_t repeats = measured.batch_s.size();
+  const auto [median, cv] = Spread(measured.batch_s);
   const double figure = options.clips * options.seconds / median;
-  const double fraction = figure / measured.limit_times_real_time, cv = std::sqrt(variance) / mean;
+  const double fraction = figure / measured.limit_times_real_time;
   console.info("log-mel, preset {}, batch {} x {:g} s, on {}", spec.name, options.clips, options.seconds,
                measured.device);
-  console.info("  {:>12.0f} x real time  ({:.1f} us a batch, median of {}, cv {:.1f} %)", figure, median * 1e6,
-               times.size(), 100 * cv);
+  console.info("  {:>12.0f} x real time  ({:.1f} us a batch, median of {}, cv {:.1f} %)", figure, median * 1e6, repeats,
+               100 * cv);
   console.info("  {:>12.0f} x real time is the limit: {}", measured.limit_times_real_time, measured.limit);
   console.info("  {:>11.0f} % of the limit", 100 * fraction);
   if (!json_file.empty()) {
@@ -126,7 +123,7 @@ int bench_mel(const Options& options, const std::string& json_file, const Consol
         {"limit", measured.limit_times_real_time},
         {"limit_is", measured.limit},
         {"fraction_of_limit", fraction},
-        {"repeats", times.size()},
+        {"repeats", repeats},
         {"cv", cv}};
     write_file_atomically(json_file, json.dump(2) + "\n");
   }

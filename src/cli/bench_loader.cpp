@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "base/workers.h"
 #include "cli/corpus_flags.h"
+#include "cli/spread.h"
 #include "corpus/shapes.h"
 #include "features/mel.h"
 #include "pipeline/loader.h"
@@ -107,12 +108,8 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   loader.gpu_cache_bytes = static_cast<uint64_t>(options.cache_mb) << 20;
   const Measured measured = run(corpus, plan, loader, options);
 
-  std::vector<double> sorted = measured.times_real_time;
-  std::sort(sorted.begin(), sorted.end());
-  const double figure = sorted[sorted.size() / 2];
-  double mean = 0, variance = 0;
-  for (const double x : sorted) mean += x / static_cast<double>(sorted.size());
-  for (const double x : sorted) variance += (x - mean) * (x - mean) / static_cast<double>(sorted.size());
+  const size_t epochs = measured.times_real_time.size();
+  const auto [figure, cv] = Spread(measured.times_real_time);
   const MelSpec& mel = corpus.mel;
   const double limit = on_gpu ? measure_upload_bytes_per_s(loader.device) / (2.0 * mel.sample_rate)
                               : mel_cpu_limit_frames_per_s(mel) * static_cast<double>(available_cores()) *
@@ -128,7 +125,7 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
       (measured.after.plan_waits_for_room_s - measured.before.plan_waits_for_room_s) / measured.wall_s;
   const double begin_busy = (measured.after.begin_busy_s - measured.before.begin_busy_s) / measured.wall_s;
   const double finish_busy = (measured.after.finish_busy_s - measured.before.finish_busy_s) / measured.wall_s;
-  const double input_wait = measured.consumer_wait_s / measured.wall_s, cv = std::sqrt(variance) / mean;
+  const double input_wait = measured.consumer_wait_s / measured.wall_s;
   const uint64_t bytes = measured.after.bytes_read - measured.before.bytes_read;
 
   const double batch_mean = measured.batch_ms / measured.batch_count;
@@ -139,7 +136,7 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
 
   console.info("loader, {} batches of {} an epoch, {} workers, on {}", plan.batches_per_epoch(),
                plan.shapes().front().batch_size, loader.workers, name);
-  console.info("  {:>12.0f} x real time  (median of {} epochs, cv {:.1f} %)", figure, sorted.size(), 100 * cv);
+  console.info("  {:>12.0f} x real time  (median of {} epochs, cv {:.1f} %)", figure, epochs, 100 * cv);
   console.info("  {:>12.0f} x real time is the limit: {}", limit, limit_is);
   console.info("  {:>11.0f} % of the limit", 100 * figure / limit);
   console.info(
@@ -159,7 +156,7 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
                                          {"limit", limit},
                                          {"limit_is", limit_is},
                                          {"fraction_of_limit", figure / limit},
-                                         {"repeats", sorted.size()},
+                                         {"repeats", epochs},
                                          {"cv", cv},
                                          {"workers", loader.workers},
                                          {"batch_size", plan.shapes().front().batch_size},

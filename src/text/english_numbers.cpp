@@ -1,3 +1,4 @@
+#include "text/digits.h"
 #include "text/english.h"
 
 namespace myxtts {
@@ -72,13 +73,6 @@ std::u32string english_year(uint64_t year) {
 
 std::u32string english_decade(uint64_t decade) { return with_vowel_before_ending(english_year(decade)) + U"s"; }
 
-std::u32string english_digits(std::u32string_view digits) {
-  std::u32string words;
-  for (const char32_t digit : digits) {
-    if (!words.empty()) words += U' ';
-    words += small[digit - U'0'];
-  }
-  return words;
-}
+std::u32string english_digits(std::u32string_view digits) { return spoken_digits(digits, small); }
 
 }  // namespace myxtts

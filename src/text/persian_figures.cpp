@@ -65,14 +65,9 @@ bool say_date(Rewriter& r) {
 
 // 8:30 and 8:30:15.
 bool say_time(Rewriter& r) {
-  const View hour = digits_at(r.text, r.at);
-  if (hour.empty() || hour.size() > 2 || r.peek(hour.size()) != U':' || r.last_written() == U':') return false;
-  const View minute = digits_at(r.text, r.at + hour.size() + 1);
-  if (minute.size() != 2 || value_of(hour) > 24 || value_of(minute) > 59) return false;
-  size_t end = r.at + hour.size() + 3;
-  const View second = letter_at(r.text, end) == U':' ? digits_at(r.text, end + 1) : View{};
-  if (!second.empty() && (second.size() != 2 || value_of(second) > 59)) return false;
-  if (!second.empty()) end += 3;
+  const std::optional<ClockTime> time = clock_time_at(r.text, r.at);
+  if (!time || r.last_written() == U':') return false;
+  const auto& [hour, minute, second, end] = *time;
   r.at = end;
   Words words = persian_cardinal(value_of(hour));
   if (value_of(minute) != 0) words += U" و " + persian_cardinal(value_of(minute)) + U" دقیقه";

@@ -1,3 +1,4 @@
+#include "text/digits.h"
 #include "text/persian.h"
 
 namespace myxtts {
@@ -45,13 +46,6 @@ std::u32string persian_ordinal(uint64_t number) {
   return words + U"م";
 }
 
-std::u32string persian_digits(std::u32string_view digits) {
-  std::u32string words;
-  for (const char32_t digit : digits) {
-    if (!words.empty()) words += U' ';
-    words += small[digit - U'0'];
-  }
-  return words;
-}
+std::u32string persian_digits(std::u32string_view digits) { return spoken_digits(digits, small); }
 
 }  // namespace myxtts
