@@ -70,6 +70,18 @@ struct TrainingConfig {
   int64_t max_steps = 0;  // 0: no limit but the epochs
   double learning_rate = 1e-4;
   int64_t gradient_accumulation_steps = 1;
+  int64_t warmup_steps = -1;  // -1: a tenth of the run, at most 1000
+  double weight_decay = 0.01;
+  double gradient_clip = 5.0;
+  double ema_decay = 0.999;
+  int64_t log_every = 10;
+  int64_t validate_every = 0;  // 0: after each epoch
+  int64_t checkpoint_every = 500;
+  int64_t keep_checkpoints = 3;
+  int64_t sample_every = 0;  // 0: with each validation
+  std::string sample_text;   // empty: the first text held out
+  int64_t early_stopping = 0;
+  int64_t skipped_steps_limit = 25;
   std::string optimization_level = "enhanced";
   bool enable_graph_mode = true;
   bool enable_fused_kernels = true;

@@ -145,4 +145,27 @@ ResolvedConfig load_config(const fs::path& file, const std::string& preset, cons
   return config;
 }
 
+std::string config_to_yaml(const Config& config) {
+  YAML::Emitter yaml;
+  yaml << YAML::BeginMap;
+  std::string section;
+  for (const Field& field : config_fields()) {
+    if (field.section != section) {
+      if (!section.empty()) yaml << YAML::EndMap;
+      yaml << YAML::Key << (section = field.section) << YAML::Value << YAML::BeginMap;
+    }
+    yaml << YAML::Key << field.key << YAML::Value << value_text(field, config);
+  }
+  yaml << YAML::EndMap;
+  if (!config.mel_presets.empty()) yaml << YAML::Key << "mel_presets" << YAML::Value << config.mel_presets;
+  yaml << YAML::EndMap;
+  return std::string(yaml.c_str()) + "\n";
+}
+
+Config config_from_yaml(const std::string& text, const std::string& origin) {
+  ResolvedConfig config;
+  YamlReader(config, origin, Source::Kind::file).read(parse_yaml(text, origin));
+  return config.values;
+}
+
 }  // namespace myxtts

@@ -25,4 +25,8 @@ struct FlagValue {
 ResolvedConfig load_config(const std::filesystem::path& file, const std::string& preset,
                            const std::vector<FlagValue>& flags);
 
+// A configuration as a file that gives the same one, and back. `origin` is what errors name.
+std::string config_to_yaml(const Config& config);
+Config config_from_yaml(const std::string& text, const std::string& origin);
+
 }  // namespace myxtts

@@ -88,4 +88,18 @@ ShapePlan plan_shapes(std::span<const ClipLength> clips, const DataConfig& data)
   return plan;
 }
 
+std::vector<Shape> fit_to_shapes(std::span<const ClipLength> clips, const std::vector<Shape>& shapes,
+                                 std::vector<uint32_t>& unfit) {
+  std::vector<Shape> fitted = shapes;
+  for (Shape& shape : fitted) shape.clips.clear();
+  for (size_t i = 0; i < clips.size(); ++i) {
+    const auto fits = [&](const Shape& shape) {
+      return clips[i].mel_frames <= shape.mel_frames && clips[i].tokens <= shape.text_length;
+    };
+    const auto found = std::find_if(fitted.begin(), fitted.end(), fits);
+    (found == fitted.end() ? unfit : found->clips).push_back(static_cast<uint32_t>(i));
+  }
+  return fitted;
+}
+
 }  // namespace myxtts

@@ -26,4 +26,8 @@ struct ShapePlan {
 // least a batch of clips. With data.batch_frames every shape's batch has about that many frames.
 ShapePlan plan_shapes(std::span<const ClipLength> clips, const DataConfig& data);
 
+// The same shapes with other clips, to validate on another corpus; clips that fit none go to `unfit`.
+std::vector<Shape> fit_to_shapes(std::span<const ClipLength> clips, const std::vector<Shape>& shapes,
+                                 std::vector<uint32_t>& unfit);
+
 }  // namespace myxtts

@@ -19,11 +19,21 @@ constexpr int64_t alignment = 64;
 }  // namespace
 
 size_t ParameterLayout::add(std::string name, std::vector<int64_t> shape, double deviation, double mean) {
-  ParameterSpec spec{std::move(name), std::move(shape), deviation, mean, elements_, 1};
-  spec.elements = std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>());
-  elements_ += (spec.elements + alignment - 1) / alignment * alignment;
-  specs_.push_back(std::move(spec));
+  const int64_t elements = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  specs_.push_back({std::move(name), std::move(shape), deviation, mean, 0, elements});
   return specs_.size() - 1;
+}
+
+void ParameterLayout::arrange() {
+  elements_ = 0;
+  for (const bool matrices : {true, false}) {
+    for (ParameterSpec& spec : specs_) {
+      if ((spec.shape.size() > 1) != matrices) continue;
+      spec.first = elements_;
+      elements_ += (spec.elements + alignment - 1) / alignment * alignment;
+    }
+    if (matrices) matrix_elements_ = elements_;
+  }
 }
 
 int64_t ParameterLayout::parameters() const {

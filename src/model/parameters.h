@@ -19,15 +19,17 @@ struct ParameterSpec {
   int64_t elements = 0;
 };
 
-// What a model is made of, in the order in which it lies in memory.
+// What a model is made of. In memory matrices come before vectors: weight decay is for matrices, so it too is one pass.
 class ParameterLayout {
  public:
   // Returns the parameter's number.
   size_t add(std::string name, std::vector<int64_t> shape, double deviation, double mean = 0);
+  void arrange();  // gives each its place, once all are added
 
   const std::vector<ParameterSpec>& specs() const { return specs_; }
   int64_t elements() const { return elements_; }  // with the gaps that keep each parameter aligned
-  int64_t parameters() const;                     // without
+  int64_t matrix_elements() const { return matrix_elements_; }
+  int64_t parameters() const;  // without gaps
 
   // A flat buffer with the values that training starts from: the same for the same seed. Gaps are zero.
   at::Tensor initial(uint64_t seed) const;
@@ -37,7 +39,7 @@ class ParameterLayout {
 
  private:
   std::vector<ParameterSpec> specs_;
-  int64_t elements_ = 0;
+  int64_t elements_ = 0, matrix_elements_ = 0;
 };
 
 // The weights that a model computes with. Each has its gradient in `gradients`, where backward adds to it.

@@ -66,6 +66,7 @@ Voice::Voice(const VoiceSpec& spec) : spec_(spec) {
   final_modulation_bias_ = layout_.add("decoder.final.modulation.bias", {2 * decoder_width}, 0);
   decoder_out_ = layout_.add("decoder.out.weight", {spec.n_mels, decoder_width}, 0);
   decoder_out_bias_ = layout_.add("decoder.out.bias", {spec.n_mels}, 0);
+  layout_.arrange();
 }
 
 Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths) const {

@@ -1,0 +1,253 @@
+#include "train/checkpoint.h"
+
+#include "base/config_file.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "features/mel_spec.h"
+#include "record/safetensors.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int format_version = 1;
+
+struct Part {
+  const char* prefix;
+  at::Tensor OptimizerState::*buffer;
+};
+constexpr Part parts[] = {{"model.", &OptimizerState::master},
+                          {"average.", &OptimizerState::average},
+                          {"first_moment.", &OptimizerState::first_moment},
+                          {"second_moment.", &OptimizerState::second_moment}};
+constexpr Part counters[] = {{"updates", &OptimizerState::updates},
+                             {"skipped", &OptimizerState::skipped},
+                             {"skipped_total", &OptimizerState::skipped_total}};
+
+TensorView view_of(std::string name, const at::Tensor& tensor) {
+  return {std::move(name), "F32", tensor.sizes().vec(),
+          std::as_bytes(std::span(tensor.const_data_ptr<float>(), static_cast<size_t>(tensor.numel())))};
+}
+
+at::Tensor tensor_of(const SafetensorsFile& file, const fs::path& path, const std::string& name, at::IntArrayRef shape) {
+  const TensorView& view = file.tensor(name);
+  if (view.dtype != "F32" || !std::equal(view.shape.begin(), view.shape.end(), shape.begin(), shape.end())) {
+    fail("checkpoint", "{}: {} is {} [{}], where F32 [{}] is expected", path.string(), name, view.dtype,
+         fmt::join(view.shape, ", "), fmt::join(shape.vec(), ", "));
+  }
+  return at::from_blob(const_cast<std::byte*>(view.data.data()), shape, at::kFloat);  // read only
+}
+
+void load_flat(const SafetensorsFile& file, const fs::path& path, const std::string& prefix,
+               const ParameterLayout& layout, at::Tensor& flat) {
+  const std::vector<at::Tensor> views = layout.views(flat);
+  for (size_t i = 0; i < views.size(); ++i) {
+    views[i].copy_(tensor_of(file, path, prefix + layout.specs()[i].name, layout.specs()[i].shape));
+  }
+}
+
+// A number that JSON has no word for is left out.
+nlohmann::json finite(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
+
+}  // namespace
+
+VoiceSpec VoiceDescription::spec() const {
+  VoiceSpec spec;
+  spec.size = model_size(config.model.size);
+  spec.vocabulary = static_cast<int64_t>(vocabulary.size());
+  spec.n_mels = resolve_mel_spec(config).n_mels;
+  spec.mel_mean = mel_mean;
+  spec.mel_deviation = mel_deviation;
+  return spec;
+}
+
+void save_checkpoint(const fs::path& path, const CheckpointHeader& header, const ParameterLayout& layout,
+                     const OptimizerState& state) {
+  std::vector<TensorView> tensors;
+  for (const Part& part : parts) {
+    const std::vector<at::Tensor> views = layout.views(state.*part.buffer);
+    for (size_t i = 0; i < views.size(); ++i) tensors.push_back(view_of(part.prefix + layout.specs()[i].name, views[i]));
+  }
+  for (const Part& counter : counters) tensors.push_back(view_of(counter.prefix, state.*counter.buffer));
+  const RunPosition& at = header.position;
+  const nlohmann::json position = {{"step", at.step},
+                                   {"epoch", at.epoch},
+                                   {"batch", at.batch},
+                                   {"plan", at.plan},
+                                   {"best_validation", finite(at.best_validation)},
+                                   {"validations_without_progress", at.validations_without_progress},
+                                   {"seconds", at.seconds}};
+  const nlohmann::json mel = {{"mean", header.voice.mel_mean}, {"deviation", header.voice.mel_deviation}};
+  write_safetensors(path, tensors,
+                    {{"format", "myxtts"},
+                     {"version", std::to_string(format_version)},
+                     {"position", position.dump()},
+                     {"config", config_to_yaml(header.voice.config)},
+                     {"vocabulary", header.voice.vocabulary.to_json()},
+                     {"corpus_mel", mel.dump()}});
+}
+
+CheckpointHeader read_checkpoint_header(const fs::path& path) {
+  const SafetensorsFile file(path);
+  const auto text = [&](const char* key) -> const std::string& {
+    const auto found = file.metadata().find(key);
+    if (found == file.metadata().end()) reject_input("checkpoint", "{} is not a checkpoint of a voice: it has no '{}'", path.string(), key);
+    return found->second;
+  };
+  if (text("format") != "myxtts" || text("version") != std::to_string(format_version)) {
+    reject_input("checkpoint", "{} has version {}; this program reads {}", path.string(), text("version"), format_version);
+  }
+  try {
+    CheckpointHeader header;
+    const nlohmann::json position = nlohmann::json::parse(text("position")), mel = nlohmann::json::parse(text("corpus_mel"));
+    header.position.step = position.at("step");
+    header.position.epoch = position.at("epoch");
+    header.position.batch = position.at("batch");
+    header.position.plan = position.at("plan");
+    if (!position.at("best_validation").is_null()) header.position.best_validation = position.at("best_validation");
+    header.position.validations_without_progress = position.at("validations_without_progress");
+    header.position.seconds = position.at("seconds");
+    header.voice.config = config_from_yaml(text("config"), path.string());
+    header.voice.vocabulary = Vocabulary::from_json(text("vocabulary"), path.string());
+    header.voice.mel_mean = mel.at("mean");
+    header.voice.mel_deviation = mel.at("deviation");
+    return header;
+  } catch (const nlohmann::json::exception& error) {
+    reject_input("checkpoint", "{} is damaged: {}", path.string(), error.what());
+  }
+}
+
+void load_checkpoint(const fs::path& path, const ParameterLayout& layout, OptimizerState& state) {
+  const at::NoGradGuard no_gradients;
+  const SafetensorsFile file(path);
+  file.verify();
+  for (const Part& part : parts) load_flat(file, path, part.prefix, layout, state.*part.buffer);
+  for (const Part& counter : counters) (state.*counter.buffer).copy_(tensor_of(file, path, counter.prefix, {}));
+}
+
+at::Tensor load_average(const fs::path& path, const ParameterLayout& layout) {
+  const SafetensorsFile file(path);
+  file.verify();
+  at::Tensor flat = at::zeros({layout.elements()}, at::kFloat);
+  load_flat(file, path, "average.", layout, flat);
+  return flat;
+}
+
+void check_same_voice(const fs::path& path, const VoiceDescription& saved, const VoiceDescription& wanted) {
+  const auto differ = [&](const std::string& what, const std::string& was, const std::string& now) {
+    reject_input("checkpoint", "{} has {} {}, this run {}; give another --checkpoint-dir, or --reset-training to begin anew",
+                 path.string(), what, was, now);
+  };
+  if (saved.config.model.size != wanted.config.model.size) {
+    differ("model.size", saved.config.model.size, wanted.config.model.size);
+  }
+  const std::string was = resolve_mel_spec(saved.config).to_string(), now = resolve_mel_spec(wanted.config).to_string();
+  if (was != now) differ("the log-mel", was, now);
+  const auto strings = [](const DataConfig& data) { return fmt::format("{} as {}{}", data.language, data.text_tokens, data.blank_tokens ? " with blanks" : ""); };
+  if (strings(saved.config.data) != strings(wanted.config.data)) differ("texts", strings(saved.config.data), strings(wanted.config.data));
+  if (saved.vocabulary.to_json() != wanted.vocabulary.to_json()) {
+    const std::set<char32_t> before = saved.vocabulary.symbols(), after = wanted.vocabulary.symbols();
+    std::vector<char32_t> missing, added;
+    std::set_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(missing));
+    std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(added));
+    const auto list = [](const std::vector<char32_t>& symbols) {
+      std::string text;
+      for (const char32_t symbol : symbols) text += fmt::format(" U+{:04X}", static_cast<uint32_t>(symbol));
+      return symbols.empty() ? std::string(" nothing") : text;
+    };
+    differ("a vocabulary of " + std::to_string(before.size()) + " characters:", "more than here is" + list(missing), "more than there is" + list(added));
+  }
+}
+
+CheckpointFolder::CheckpointFolder(fs::path folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) reject_input("checkpoint", "{} cannot be made: {}; give another --checkpoint-dir", folder_.string(), error.message());
+}
+
+CheckpointFolder::~CheckpointFolder() { wait(); }
+
+namespace {
+
+std::vector<fs::path> step_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.ends_with(".safetensors")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());  // the numbers have leading zeros
+  return files;
+}
+
+}  // namespace
+
+std::optional<fs::path> CheckpointFolder::newest(const std::function<void(const std::string&)>& say) const {
+  std::vector<fs::path> files = step_files(folder_);
+  for (; !files.empty(); files.pop_back()) {
+    try {
+      SafetensorsFile(files.back()).verify();
+      return files.back();
+    } catch (const Error& error) {
+      say(fmt::format("{}; the one before it is taken", error.what()));
+    }
+  }
+  return std::nullopt;
+}
+
+void CheckpointFolder::save_in_background(const CheckpointHeader& header, const ParameterLayout& layout,
+                                          const OptimizerState& state, bool best) {
+  wait();
+  OptimizerState copy;
+  for (const Part& part : parts) copy.*part.buffer = (state.*part.buffer).to(at::kCPU, false, true);
+  for (const Part& counter : counters) copy.*counter.buffer = (state.*counter.buffer).to(at::kCPU, false, true);
+  writer_ = std::thread([this, header, &layout, copy, best] {
+    const fs::path path = folder_ / fmt::format("step-{:08}.safetensors", header.position.step);
+    try {
+      save_checkpoint(path, header, layout, copy);
+      if (best) {
+        // A second name for the same bytes: it costs nothing, and stays when the first is removed.
+        const fs::path temporary = folder_ / "best.safetensors.new";
+        fs::remove(temporary);
+        fs::create_hard_link(path, temporary);
+        fs::rename(temporary, folder_ / "best.safetensors");
+      }
+      remove_old();
+    } catch (const std::exception& error) {
+      error_ = fmt::format("the checkpoint of step {} was not written, the run goes on: {}", header.position.step, error.what());
+    }
+  });
+}
+
+void CheckpointFolder::wait() {
+  if (writer_.joinable()) writer_.join();
+}
+
+std::optional<std::string> CheckpointFolder::take_error() {
+  if (writer_.joinable()) return std::nullopt;  // not known before wait()
+  return std::exchange(error_, std::nullopt);
+}
+
+void CheckpointFolder::remove_old() const {
+  const std::vector<fs::path> files = step_files(folder_);
+  for (size_t i = 0; i + static_cast<size_t>(keep_) < files.size(); ++i) fs::remove(files[i]);
+}
+
+std::optional<fs::path> CheckpointFolder::set_aside(const fs::path& folder) {
+  if (!fs::exists(folder) || fs::is_empty(folder)) return std::nullopt;
+  for (int number = 1;; ++number) {
+    fs::path aside = folder;
+    aside += fmt::format(".before-{}", number);
+    if (fs::exists(aside)) continue;
+    fs::rename(folder, aside);
+    return aside;
+  }
+}
+
+}  // namespace myxtts

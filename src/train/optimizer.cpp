@@ -1,0 +1,57 @@
+#include "train/optimizer.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace myxtts {
+
+OptimizerState make_optimizer_state(const at::Tensor& initial) {
+  OptimizerState state;
+  state.master = initial;
+  state.average = initial.clone();
+  state.first_moment = at::zeros_like(initial);
+  state.second_moment = at::zeros_like(initial);
+  state.updates = at::zeros({}, initial.options());
+  state.skipped = at::zeros({}, initial.options());
+  state.skipped_total = at::zeros({}, initial.options());
+  return state;
+}
+
+at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayout& layout, const at::Tensor& learning_rate,
+                          Weights& weights, OptimizerState& state) {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor gradients = weights.gradients.to(at::kFloat);
+  const at::Tensor norm = gradients.norm();
+  const at::Tensor finite = at::isfinite(norm);
+  const at::Tensor done = finite.to(at::kFloat);
+  const at::Tensor clipped = at::where(finite, gradients * (settings.gradient_clip / (norm + 1e-6)).clamp_max(1), 0.0);
+  state.updates.add_(done);
+  state.skipped_total.add_(1 - done);
+  state.skipped.add_(1).mul_(1 - done);
+
+  state.first_moment.lerp_(clipped, done * (1 - settings.first_decay));
+  state.second_moment.lerp_(clipped.square(), done * (1 - settings.second_decay));
+  const auto correction = [&](double decay) { return 1 - at::pow(decay, state.updates.clamp_min(1)); };
+  const at::Tensor rate = learning_rate * done;
+  state.master.narrow(0, 0, layout.matrix_elements()).mul_(1 - rate * settings.weight_decay);
+  const at::Tensor size = (state.second_moment / correction(settings.second_decay)).sqrt_().add_(settings.least);
+  state.master.sub_(rate / correction(settings.first_decay) * state.first_moment / size);
+  // Young weights change fast: their average starts short.
+  const at::Tensor decay = ((1 + state.updates) / (10 + state.updates)).clamp_max(settings.average_decay);
+  state.average.lerp_(state.master, done * (1 - decay));
+  if (weights.flat.scalar_type() != at::kFloat) weights.flat.copy_(state.master);
+  weights.gradients.zero_();
+  return norm;
+}
+
+double scheduled_learning_rate(double peak, int64_t step, int64_t warmup, int64_t total) {
+  if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+  const double way = static_cast<double>(step - warmup) / static_cast<double>(std::max<int64_t>(1, total - warmup));
+  constexpr double end = 0.1;
+  return peak * (end + (1 - end) * 0.5 * (1 + std::cos(std::numbers::pi * std::min(1.0, way))));
+}
+
+}  // namespace myxtts

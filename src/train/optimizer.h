@@ -1,0 +1,38 @@
+// AdamW with everything that changes on the device: step count, learning rate, the gradient's norm and whether it is
+// finite. Nothing waits for the host, so an update can be captured and replayed.
+#pragma once
+
+#include "model/parameters.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace myxtts {
+
+struct OptimizerSettings {
+  double first_decay = 0.9, second_decay = 0.99, least = 1e-8;
+  double weight_decay = 0.01;
+  double gradient_clip = 5;
+  double average_decay = 0.999;
+};
+
+// All flat, float, in the layout of the weights.
+struct OptimizerState {
+  at::Tensor master;   // the weights in full precision; the same memory as the weights where those are float
+  at::Tensor average;  // of the weights over the last steps: what validates and speaks
+  at::Tensor first_moment, second_moment;
+  at::Tensor updates;        // scalar: how many were done
+  at::Tensor skipped;        // scalar: how many in a row were not, because the gradient was not finite
+  at::Tensor skipped_total;  // scalar
+};
+
+OptimizerState make_optimizer_state(const at::Tensor& initial);
+
+// One update from weights.gradients, which are zero afterwards. Returns the gradient's norm before it was clipped, a
+// scalar on the device. A gradient that is not finite changes nothing but the two counters.
+at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayout& layout, const at::Tensor& learning_rate,
+                          Weights& weights, OptimizerState& state);
+
+// Rises over `warmup` steps, then falls along a cosine to a tenth at `total`.
+double scheduled_learning_rate(double peak, int64_t step, int64_t warmup, int64_t total);
+
+}  // namespace myxtts

@@ -1,0 +1,407 @@
+#include "train/train.h"
+
+#include "base/clock.h"
+#include "base/config_file.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "corpus/shapes.h"
+#include "record/run_report.h"
+#include "record/tensorboard.h"
+#include "train/checkpoint.h"
+#include "train/retrace_monitor.h"
+#include "train/samples.h"
+#include "train/step.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <optional>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+namespace {
+
+uint64_t plan_hash(const BatchPlan& plan, int64_t seed) {
+  uint64_t hash = hash_bytes(&seed, sizeof(seed));
+  for (const Shape& shape : plan.shapes()) {
+    const int64_t numbers[] = {shape.text_length, shape.mel_frames, shape.batch_size};
+    hash = hash_bytes(numbers, sizeof(numbers), hash);
+    hash = hash_bytes(shape.clips.data(), shape.clips.size() * sizeof(uint32_t), hash);
+  }
+  return hash;
+}
+
+// Seeds of what is random in a batch: by its number since the start, not by time.
+uint64_t noise_seed(int64_t seed, uint64_t batch, bool validation) {
+  const uint64_t numbers[] = {static_cast<uint64_t>(seed), batch, validation ? 1U : 0U};
+  return hash_bytes(numbers, sizeof(numbers)) >> 1;
+}
+
+VoiceDescription describe_voice(const Config& config, const Corpus& corpus) {
+  VoiceDescription voice;
+  voice.config = config;
+  voice.vocabulary = corpus.vocabulary;
+  voice.mel_mean = corpus.index.summary().mel_mean;
+  voice.mel_deviation = corpus.index.summary().mel_std > 0 ? corpus.index.summary().mel_std : 1;
+  return voice;
+}
+
+// Sums over the steps since the last that was logged.
+struct Window {
+  Stopwatch clock;
+  int64_t steps = 0, clips = 0, frames = 0, true_frames = 0;
+  double wait_s = 0, audio_s = 0;
+};
+
+class Run {
+ public:
+  Run(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop)
+      : input_(input),
+        config_(input.config.training),
+        listener_(listener),
+        stop_(stop),
+        device_(input.loader.device < 0 ? at::Device(at::kCPU)
+                                        : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(input.loader.device))),
+        shapes_(plan_shapes(input.corpus.index.lengths(), input.config.data)),
+        plan_(shapes_.shapes, static_cast<uint64_t>(config_.seed)),
+        validation_plan_(validation_shapes(), static_cast<uint64_t>(config_.seed), BatchPlan::Visit::every_clip),
+        voice_description_(describe_voice(input.config, input.corpus)),
+        voice_(voice_description_.spec()),
+        monitor_(declared_signatures()) {
+    if (plan_.batches_per_epoch() == 0) {
+      reject_input("train", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size",
+                   input.corpus.folder.string(), input.corpus.index.size(), plan_.shapes().front().batch_size);
+    }
+    folder_ = config_.checkpoint_dir;
+    if (input.reset) {
+      if (const auto aside = CheckpointFolder::set_aside(folder_)) say("the earlier run is now in {}", aside->string());
+    }
+    checkpoints_.emplace(folder_, config_.keep_checkpoints);
+    const uint64_t batches = plan_.batches_per_epoch() * static_cast<uint64_t>(config_.epochs);
+    total_steps_ = static_cast<int64_t>(batches) / config_.gradient_accumulation_steps;
+    if (config_.max_steps > 0) total_steps_ = std::min(total_steps_, config_.max_steps);
+    if (total_steps_ == 0) {
+      reject_input("train", "{} epochs have {} batches, fewer than training.gradient_accumulation_steps, {}",
+                   config_.epochs, batches, config_.gradient_accumulation_steps);
+    }
+    constexpr int64_t longest_warmup = 1000;
+    warmup_ = config_.warmup_steps >= 0 ? config_.warmup_steps : std::min(longest_warmup, total_steps_ / 10);
+    OptimizerSettings settings;
+    settings.weight_decay = config_.weight_decay;
+    settings.gradient_clip = config_.gradient_clip;
+    settings.average_decay = config_.ema_decay;
+    const bool half = device_.is_cuda() && config_.optimization_level != "basic";
+    step_.emplace(voice_, voice_.layout().initial(static_cast<uint64_t>(config_.seed)), settings, device_,
+                  half ? at::kBFloat16 : at::kFloat, config_.gradient_accumulation_steps);
+    position_.plan = plan_hash(plan_, config_.seed);
+    say("{} voice of {:.1f} million weights on {} in {}", input.config.model.size,
+        static_cast<double>(voice_.layout().parameters()) / 1e6,
+        device_.is_cpu() ? "the CPU" : device_name(input.loader.device), half ? "bfloat16 with float masters" : "float");
+    resume();
+    metrics_.emplace(folder_ / "metrics.jsonl", position_.step);
+    events_.emplace(config_.tensorboard_log_dir.empty() ? folder_ / "tensorboard" : fs::path(config_.tensorboard_log_dir),
+                    position_.step);
+    quarantine_.emplace(folder_ / "quarantine.jsonl");
+    write_file_atomically(folder_ / "config.yaml", config_to_yaml(input.config));
+    write_file_atomically(folder_ / "vocabulary.json", voice_description_.vocabulary.to_json());
+  }
+
+  TrainSummary go() {
+    summary_.total_steps = total_steps_;
+    LoaderOptions options = input_.loader;
+    options.epoch = position_.epoch, options.index = position_.batch;
+    const std::unique_ptr<BatchSource> source = open_loader(input_.corpus, plan_, options);
+    const Stopwatch session;
+    window_ = {};
+    while (position_.step < total_steps_ && !stop_ && !summary_.stopped_early) {
+      one_step(*source);
+      summary_.seconds = session.seconds();
+      if (due(config_.log_every)) log();
+      if (validation_due()) validate();
+      if (due(config_.checkpoint_every) || improved_) save();
+      if (listener_.step) listener_.step(position_.step, total_steps_, last_report_);
+    }
+    summary_.interrupted = stop_ && position_.step < total_steps_;
+    summary_.seconds = session.seconds();
+    summary_.input_wait = session.seconds() > 0 ? waited_s_ / session.seconds() : 0;
+    if (window_.steps > 0) log();
+    if (saved_step_ != position_.step) save();
+    checkpoints_->wait();
+    tell_write_error();
+    if (position_.step >= total_steps_ && sampled_step_ != position_.step) sample();
+    events_->flush();
+    write_report();
+    summary_.steps = position_.step;
+    summary_.best_validation = position_.best_validation;
+    summary_.captures = monitor_.captures(), summary_.retraces = monitor_.retraces();
+    summary_.checkpoint = folder_ / fmt::format("step-{:08}.safetensors", saved_step_);
+    summary_.report = folder_ / "report.html";
+    return summary_;
+  }
+
+ private:
+  template <typename... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) const {
+    if (listener_.say) listener_.say(fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void warn(fmt::format_string<Args...> format, Args&&... args) const {
+    if (listener_.warn) listener_.warn(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  bool due(int64_t every) const { return every > 0 && position_.step % every == 0; }
+
+  bool dynamic() const { return !input_.config.data.pad_to_fixed_length; }
+
+  const Corpus& validation_corpus() const { return input_.validation != nullptr ? *input_.validation : input_.corpus; }
+
+  std::vector<Shape> validation_shapes() {
+    if (input_.validation == nullptr) return shapes_.validation;
+    std::vector<uint32_t> unfit;
+    std::vector<Shape> fitted = fit_to_shapes(input_.validation->index.lengths(), shapes_.shapes, unfit);
+    for (const uint32_t clip : unfit) {
+      warn("{} is longer than every shape of training and is not validated on", input_.validation->clip(clip).id);
+    }
+    return fitted;
+  }
+
+  std::vector<StepSignature> declared_signatures() const {
+    std::vector<StepSignature> declared;
+    if (dynamic()) return declared;
+    for (const BatchPlan* plan : {&plan_, &validation_plan_}) {
+      for (const Shape& shape : plan->shapes()) {
+        declared.push_back({shape.batch_size, shape.text_length, shape.mel_frames, plan == &validation_plan_});
+      }
+    }
+    return declared;
+  }
+
+  void resume() {
+    const auto newest = checkpoints_->newest([&](const std::string& text) { warn("{}", text); });
+    if (!newest) return;
+    const CheckpointHeader header = read_checkpoint_header(*newest);
+    check_same_voice(*newest, header.voice, voice_description_);
+    load_checkpoint(*newest, voice_.layout(), step_->state());
+    step_->reload();
+    // The corpus's statistics are part of the voice: those that its weights were trained with stay.
+    voice_description_.mel_mean = header.voice.mel_mean;
+    voice_description_.mel_deviation = header.voice.mel_deviation;
+    voice_ = Voice(voice_description_.spec());
+    const uint64_t plan = position_.plan;
+    position_ = header.position;
+    saved_step_ = position_.step;
+    if (position_.plan != plan) {
+      warn("the corpus, its shapes or the seed are not those of {}: epoch {} begins anew", newest->string(), position_.epoch);
+      position_.batch = 0;
+      position_.plan = plan;
+    }
+    say("resumed from {}: step {}, epoch {}, batch {}", newest->string(), position_.step, position_.epoch, position_.batch);
+  }
+
+  void one_step(BatchSource& source) {
+    for (int64_t i = 0; i < config_.gradient_accumulation_steps; ++i) {
+      const Stopwatch waiting;
+      const LoadedBatch& batch = source.next();
+      const double waited_s = waiting.seconds();
+      window_.wait_s += waited_s, waited_s_ += waited_s;
+      note_replaced(batch);
+      const VoiceBatch wrapped = wrap_batch(batch, input_.corpus, device_, dynamic());
+      see_signature(wrapped, false);
+      for (const uint32_t clip : batch.clips) window_.true_frames += input_.corpus.index.lengths()[clip].mel_frames;
+      window_.frames += wrapped.mel.size(0) * wrapped.mel.size(1);
+      window_.clips += batch.rows;
+      window_.audio_s += batch.seconds;
+      step_->add(wrapped, noise_seed(config_.seed, batch_number(), false));
+      if (++position_.batch == plan_.batches_per_epoch()) {
+        position_.batch = 0;
+        ++position_.epoch;
+        epoch_ended_ = true;
+      }
+    }
+    learning_rate_ = scheduled_learning_rate(config_.learning_rate, position_.step, warmup_, total_steps_);
+    step_->update(learning_rate_);
+    ++position_.step;
+    ++window_.steps;
+  }
+
+  uint64_t batch_number() const { return position_.epoch * plan_.batches_per_epoch() + position_.batch; }
+
+  void see_signature(const VoiceBatch& batch, bool validation) {
+    const auto changed = monitor_.see({batch.tokens.size(0), batch.tokens.size(1), batch.mel.size(1), validation});
+    if (changed && !dynamic()) warn("retrace at step {}: {}", position_.step + 1, *changed);
+  }
+
+  void note_replaced(const LoadedBatch& batch) {
+    quarantine_->add(batch.replaced);
+    for (const BadClip& bad : batch.replaced) {
+      if (warned_.insert(bad.id).second) warn("{} is replaced by {}: {}", bad.id, bad.replaced_by, bad.reason);
+    }
+  }
+
+  void log() {
+    const double seconds = window_.clock.seconds();
+    const auto steps = static_cast<double>(window_.steps);
+    StepReport report;
+    report.step = position_.step, report.epoch = position_.epoch;
+    report.figures = step_->last_figures();
+    report.learning_rate = learning_rate_;
+    report.step_ms = seconds * 1e3 / steps, report.input_wait_ms = window_.wait_s * 1e3 / steps;
+    report.captures = monitor_.captures(), report.retraces = monitor_.retraces();
+    report.samples_per_s = static_cast<double>(window_.clips) / seconds;
+    report.audio_s_per_s = window_.audio_s / seconds;
+    report.padding = 1 - static_cast<double>(window_.true_frames) / static_cast<double>(std::max<int64_t>(1, window_.frames));
+    metrics_->step(report);
+    const auto scalar = [&](const char* tag, double value) { events_->scalar(tag, report.step, static_cast<float>(value)); };
+    scalar("loss/total", report.figures.loss);
+    scalar("loss/prior", report.figures.prior);
+    scalar("loss/duration", report.figures.duration);
+    scalar("loss/flow", report.figures.flow);
+    scalar("optimiser/learning_rate", report.learning_rate);
+    scalar("optimiser/gradient_norm", report.figures.gradient_norm);
+    scalar("speed/step_ms", report.step_ms);
+    scalar("speed/input_wait_ms", report.input_wait_ms);
+    scalar("speed/audio_s_per_s", report.audio_s_per_s);
+    scalar("shapes/padding", report.padding);
+    scalar("shapes/captures", static_cast<double>(report.captures));
+    scalar("shapes/retraces", static_cast<double>(report.retraces));
+    events_->flush();
+    last_report_ = report;
+    if (summary_.first_loss == 0) summary_.first_loss = report.figures.loss;
+    summary_.last_loss = report.figures.loss;
+    summary_.skipped = static_cast<int64_t>(report.figures.skipped_total);
+    if (listener_.logged) listener_.logged(report);
+    if (report.figures.skipped_in_a_row >= static_cast<double>(config_.skipped_steps_limit)) {
+      save();
+      checkpoints_->wait();
+      fail("train", "{} updates in a row were skipped because the gradient was not finite; lower --lr (now {}), or look "
+           "at the clips of epoch {} before batch {}", report.figures.skipped_in_a_row, config_.learning_rate,
+           position_.epoch, position_.batch);
+    }
+    window_ = {};
+  }
+
+  bool validation_due() {
+    const bool ended = std::exchange(epoch_ended_, false);
+    if (validation_plan_.batches_per_epoch() == 0) return false;
+    return config_.validate_every > 0 ? due(config_.validate_every) : ended || position_.step == total_steps_;
+  }
+
+  void validate() {
+    const at::NoGradGuard no_gradients;
+    const Weights weights = step_->averaged_weights();
+    LoaderOptions options = input_.loader;
+    options.epoch = options.index = 0;
+    options.ring_batches = std::min<size_t>(options.ring_batches, 4);
+    options.gpu_cache_bytes = 0;
+    options.tune = false;
+    const std::unique_ptr<BatchSource> source = open_loader(validation_corpus(), validation_plan_, options);
+    StepFigures sums;
+    double frames = 0;
+    for (uint64_t i = 0; i < validation_plan_.batches_per_epoch(); ++i) {
+      const LoadedBatch& batch = source->next();
+      note_replaced(batch);
+      const VoiceBatch wrapped = wrap_batch(batch, validation_corpus(), device_, dynamic());
+      see_signature(wrapped, true);
+      const VoiceLosses losses = voice_.losses(weights, wrapped, draw_noise(wrapped, noise_seed(config_.seed, i, true)));
+      double weight = 0;
+      for (const uint32_t clip : batch.clips) {
+        if (clip != no_clip) weight += validation_corpus().index.lengths()[clip].mel_frames;
+      }
+      frames += weight;
+      sums.loss += weight * losses.total.item<double>();
+      sums.prior += weight * losses.prior.item<double>();
+      sums.duration += weight * losses.duration.item<double>();
+      sums.flow += weight * losses.flow.item<double>();
+    }
+    for (double* sum : {&sums.loss, &sums.prior, &sums.duration, &sums.flow}) *sum /= std::max(1.0, frames);
+    metrics_->validation(position_.step, position_.epoch, sums);
+    events_->scalar("validation/total", position_.step, static_cast<float>(sums.loss));
+    improved_ = sums.loss < position_.best_validation;
+    if (improved_) position_.best_validation = sums.loss;
+    position_.validations_without_progress = improved_ ? 0 : position_.validations_without_progress + 1;
+    say("step {}: validation loss {:.4f}{}", position_.step, sums.loss, improved_ ? ", the best so far" : "");
+    if (config_.sample_every == 0 || due(config_.sample_every)) sample();
+    if (config_.early_stopping > 0 && position_.validations_without_progress >= config_.early_stopping) {
+      say("stopped early: {} validations in a row were no better", position_.validations_without_progress);
+      summary_.stopped_early = true;
+    }
+    window_.clock.restart();
+  }
+
+  void sample() {
+    sampled_step_ = position_.step;
+    const bool held_out = validation_plan_.batches_per_epoch() > 0;
+    samples_ = make_samples(voice_, step_->averaged_weights(), voice_description_, held_out ? validation_corpus() : input_.corpus,
+                            held_out ? validation_plan_ : plan_, device_);
+    record_samples(samples_, *events_, position_.step, folder_ / "samples");
+    write_report();
+  }
+
+  void save() {
+    if (device_.is_cuda()) last_report_.figures = step_->last_figures();
+    position_.seconds += save_clock_.seconds();
+    save_clock_.restart();
+    checkpoints_->wait();
+    tell_write_error();
+    checkpoints_->save_in_background({voice_description_, position_}, voice_.layout(), step_->state(), improved_);
+    improved_ = false;
+    saved_step_ = position_.step;
+  }
+
+  void tell_write_error() {
+    if (const auto error = checkpoints_->take_error()) warn("{}", *error);
+  }
+
+  void write_report() {
+    RunRecord record = read_run(folder_);
+    record.name = folder_.filename().string();
+    record.settings = {{"corpus", input_.corpus.folder.string()},
+                       {"size", fmt::format("{}, {:.1f} million weights", input_.config.model.size,
+                                            static_cast<double>(voice_.layout().parameters()) / 1e6)},
+                       {"device", device_.str()},
+                       {"steps", fmt::format("{} of {}", position_.step, total_steps_)},
+                       {"shapes", fmt::format("{}, padding {:.1f} %", shapes_.shapes.size(), shapes_.padding * 100)},
+                       {"learning rate", fmt::format("{}", config_.learning_rate)},
+                       {"seed", fmt::format("{}", config_.seed)}};
+    record.pictures = samples_.pictures;
+    record.sounds = samples_.sounds;
+    write_file_atomically(folder_ / "report.html", make_run_report(record));
+  }
+
+  const TrainInput& input_;
+  const TrainingConfig& config_;
+  const TrainListener& listener_;
+  const std::atomic<bool>& stop_;
+  at::Device device_;
+  ShapePlan shapes_;
+  BatchPlan plan_, validation_plan_;
+  VoiceDescription voice_description_;
+  Voice voice_;
+  RetraceMonitor monitor_;
+  fs::path folder_;
+  int64_t total_steps_ = 0, warmup_ = 0;
+  std::optional<TrainingStep> step_;
+  std::optional<CheckpointFolder> checkpoints_;
+  std::optional<MetricsFile> metrics_;
+  std::optional<EventWriter> events_;
+  std::optional<Quarantine> quarantine_;
+  std::set<std::string> warned_;
+  RunPosition position_;
+  Window window_;
+  Stopwatch save_clock_;
+  double learning_rate_ = 0, waited_s_ = 0;
+  bool epoch_ended_ = false, improved_ = false;
+  int64_t saved_step_ = -1, sampled_step_ = -1;
+  StepReport last_report_;
+  Samples samples_;
+  TrainSummary summary_;
+};
+
+}  // namespace
+
+TrainSummary train(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
+  return Run(input, listener, stop).go();
+}
+
+}  // namespace myxtts
