@@ -1,6 +1,8 @@
 # Finds libtorch: CMAKE_PREFIX_PATH first, then the active Python's torch, then the project's own .venv.
-# Sets MYXTTS_TORCH_FOUND to OFF or to its version and where it came from.
+# Sets MYXTTS_TORCH_FOUND to OFF or to its version and where it came from, and TORCH_CUDA_FOLDER to the folder of the
+# few files that need libtorch's own CUDA headers: `torch_cuda/`, or `no_torch_cuda/` with a libtorch without CUDA.
 set(MYXTTS_TORCH_FOUND OFF)
+set(TORCH_CUDA_FOLDER no_torch_cuda)
 if(NOT MYXTTS_TORCH STREQUAL "OFF")
   find_package(Torch QUIET)
   set(torch_origin "CMAKE_PREFIX_PATH")
@@ -16,7 +18,25 @@ if(NOT MYXTTS_TORCH STREQUAL "OFF")
   endforeach()
   if(Torch_FOUND)
     set(MYXTTS_TORCH_FOUND "${Torch_VERSION} (${torch_origin})")
+    if(TARGET torch_cuda AND MYXTTS_CUDA_FOUND)
+      set(TORCH_CUDA_FOLDER torch_cuda)
+    endif()
   elseif(MYXTTS_TORCH STREQUAL "ON")
     message(FATAL_ERROR "MYXTTS_TORCH=ON, but libtorch was not found: pip install torch, or set CMAKE_PREFIX_PATH")
   endif()
+endif()
+
+# What model/ and train/ link. libtorch brings headers of other libraries (fmt, nlohmann) in versions of its own: its
+# folders are searched last, so that every file of the program sees the same ones.
+if(Torch_FOUND)
+  add_library(myxtts_torch INTERFACE)
+  target_link_libraries(myxtts_torch INTERFACE ${TORCH_LIBRARIES})
+  foreach(library torch torch_library torch_cpu torch_cuda c10 c10_cuda)
+    if(TARGET ${library})
+      set_target_properties(${library} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "")
+    endif()
+  endforeach()
+  foreach(folder ${TORCH_INCLUDE_DIRS})
+    target_compile_options(myxtts_torch INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter ${folder}>")
+  endforeach()
 endif()

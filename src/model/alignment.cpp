@@ -1,0 +1,37 @@
+#include "model/alignment.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace myxtts {
+
+void align_on_cpu(const AlignmentProblem& problem, int64_t row) {
+  const int64_t tokens = problem.text_lengths[row], frames = problem.mel_lengths[row];
+  const float* scores = problem.scores + row * problem.frames * problem.tokens;
+  int32_t* result = problem.token_of_frame + row * problem.frames;
+  std::fill(result, result + problem.frames, -1);
+  if (tokens == 0 || frames < tokens) return;
+
+  // best[t]: of the ways that end with this frame in token t.
+  constexpr float never = -1e32F;
+  std::vector<float> best(static_cast<size_t>(tokens), never);
+  std::vector<uint8_t> came_from_before(static_cast<size_t>(tokens * frames));  // 1: from token t - 1
+  best[0] = scores[0];
+  for (int64_t frame = 1; frame < frames; ++frame) {
+    const float* score = scores + frame * problem.tokens;
+    uint8_t* moved = came_from_before.data() + frame * tokens;
+    for (int64_t t = std::min(frame, tokens - 1); t >= 0; --t) {
+      const float before = t > 0 ? best[static_cast<size_t>(t) - 1] : never;
+      const float stayed = best[static_cast<size_t>(t)];
+      moved[t] = before > stayed ? 1 : 0;
+      best[static_cast<size_t>(t)] = std::max(before, stayed) + score[t];
+    }
+  }
+  int64_t token = tokens - 1;
+  for (int64_t frame = frames - 1; frame >= 0; --frame) {
+    result[frame] = static_cast<int32_t>(token);
+    token -= came_from_before[static_cast<size_t>(frame * tokens + token)];
+  }
+}
+
+}  // namespace myxtts

@@ -1,0 +1,92 @@
+#include "model/blocks.h"
+
+#include "model/alignment.h"
+#include "model/size.h"
+#include "model/torch_stream.h"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+namespace myxtts {
+
+RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type) {
+  const at::Tensor position = at::arange(positions, lengths.options());
+  const at::Tensor length = lengths.unsqueeze(1);
+  RowMask mask;
+  mask.positions = positions;
+  mask.valid = position < length;
+  mask.keys = at::logical_or(mask.valid, length == 0).unsqueeze(1).unsqueeze(1);
+  const auto floats = lengths.options().dtype(at::kFloat);
+  const at::Tensor rates = at::exp(at::arange(head_width / 2, floats) * (-std::log(10000.0) * 2 / head_width));
+  const at::Tensor angles = at::arange(positions, floats).unsqueeze(1) * rates;
+  mask.cosines = angles.cos().to(type);
+  mask.sines = angles.sin().to(type);
+  return mask;
+}
+
+at::Tensor normalize(const at::Tensor& x) {
+  const at::Tensor wide = x.to(at::kFloat);
+  constexpr double least = 1e-6;
+  return (wide * at::rsqrt(wide.square().mean(-1, true) + least)).to(x.scalar_type());
+}
+
+namespace {
+
+// x [rows, heads, positions, head_width]: each half of a head is rotated against the other.
+at::Tensor rotate(const at::Tensor& x, const RowMask& mask) {
+  const std::vector<at::Tensor> halves = x.chunk(2, -1);
+  return at::cat({halves[0] * mask.cosines - halves[1] * mask.sines, halves[1] * mask.cosines + halves[0] * mask.sines},
+                 -1);
+}
+
+}  // namespace
+
+at::Tensor attend(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out, const RowMask& mask) {
+  const int64_t rows = x.size(0), positions = x.size(1), width = x.size(2);
+  const at::Tensor heads =
+      at::linear(x, weight_in).view({rows, positions, 3, width / head_width, head_width}).permute({2, 0, 3, 1, 4});
+  const at::Tensor seen =
+      at::scaled_dot_product_attention(rotate(heads[0], mask), rotate(heads[1], mask), heads[2], mask.keys);
+  return at::linear(seen.transpose(1, 2).reshape({rows, positions, width}), weight_out);
+}
+
+at::Tensor feed_forward(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out) {
+  return at::linear(at::gelu(at::linear(x, weight_in), "tanh"), weight_out);
+}
+
+at::Tensor time_waves(const at::Tensor& time, int64_t features) {
+  const at::Tensor rates =
+      at::exp(at::arange(features / 2, time.options()) * (-std::log(10000.0) * 2 / static_cast<double>(features)));
+  const at::Tensor angles = 1000 * time.unsqueeze(1) * rates;
+  return at::cat({angles.sin(), angles.cos()}, 1);
+}
+
+at::Tensor align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::Tensor& text_lengths,
+                        const at::Tensor& mel_lengths) {
+  // The logarithm of the normal density of a frame around a token's mean, without what is the same for all tokens.
+  const at::Tensor scores =
+      at::baddbmm(mu.square().sum(-1).unsqueeze(1), mel, mu.transpose(1, 2), -0.5, 1.0).contiguous();
+  at::Tensor result = at::empty({mel.size(0), mel.size(1)}, text_lengths.options());
+  AlignmentProblem problem;
+  problem.rows = mel.size(0);
+  problem.tokens = mu.size(1);
+  problem.frames = mel.size(1);
+  problem.scores = scores.const_data_ptr<float>();
+  problem.text_lengths = text_lengths.const_data_ptr<int32_t>();
+  problem.mel_lengths = mel_lengths.const_data_ptr<int32_t>();
+  problem.token_of_frame = result.mutable_data_ptr<int32_t>();
+  if (mel.is_cuda()) {
+    at::Tensor scratch =
+        at::empty({static_cast<int64_t>(alignment_scratch_bytes(problem))}, mel.options().dtype(at::kByte));
+    align_on_gpu(problem, scratch.mutable_data_ptr(), current_stream(mel.get_device()));
+  } else {
+    at::parallel_for(0, problem.rows, 1, [&](int64_t first, int64_t end) {
+      for (int64_t row = first; row < end; ++row) align_on_cpu(problem, row);
+    });
+  }
+  return result;
+}
+
+}  // namespace myxtts

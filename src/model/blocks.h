@@ -1,0 +1,35 @@
+// The operations that the voice is built from. Plain functions on tensors; gradients follow by themselves.
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace myxtts {
+
+// Which positions of padded rows are valid, in the forms that the operations need. Made once a step.
+struct RowMask {
+  int64_t positions = 0;
+  at::Tensor valid;  // bool [rows, positions]
+  at::Tensor keys;   // bool [rows, 1, 1, positions]: what attention may see. An empty row sees its padding, so that no
+                     // softmax is over nothing
+  at::Tensor cosines, sines;  // [positions, head_width / 2]: of the rotary positions
+};
+RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type);
+
+// Divided by the root of the mean square of the last dimension, in float whatever the type.
+at::Tensor normalize(const at::Tensor& x);
+
+// Self-attention with rotary positions: x [rows, positions, width], weights [3 width, width] and [width, width].
+at::Tensor attend(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out, const RowMask& mask);
+
+at::Tensor feed_forward(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out);
+
+// Sines and cosines of times in [0, 1]: [rows] -> [rows, features].
+at::Tensor time_waves(const at::Tensor& time, int64_t features);
+
+// token_of_frame int32 [rows, frames] from normalised frames and means, both without gradients.
+at::Tensor align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::Tensor& text_lengths,
+                        const at::Tensor& mel_lengths);
+
+}  // namespace myxtts

@@ -1,0 +1,38 @@
+// How large a voice is: every size is a row of one table.
+#pragma once
+
+#include "base/error.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace myxtts {
+
+struct ModelSize {
+  std::string_view name;
+  int64_t encoder_blocks = 0, encoder_width = 0;
+  int64_t decoder_blocks = 0, decoder_width = 0;
+};
+
+constexpr int64_t head_width = 64;  // of attention; widths are multiples of it
+constexpr int64_t feed_forward_factor = 4;
+constexpr int64_t time_features = 256;  // sines and cosines of the flow's time
+
+constexpr std::array<ModelSize, 4> model_sizes = {{
+    //        encoder   decoder          parameters
+    {"tiny", 3, 192, 6, 256},     //     6.8 M
+    {"small", 4, 256, 8, 384},    //    18.7 M
+    {"normal", 4, 512, 12, 512},  //    52.6 M
+    {"big", 6, 640, 16, 768},     //   148 M
+}};
+
+inline const ModelSize& model_size(std::string_view name) {
+  for (const ModelSize& size : model_sizes) {
+    if (size.name == name) return size;
+  }
+  reject_input("config", "model.size is '{}'; it may be tiny, small, normal or big", name);
+}
+
+}  // namespace myxtts

@@ -1,0 +1,182 @@
+#include "model/voice.h"
+
+#include "model/blocks.h"
+
+#include <cmath>
+#include <numbers>
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
+
+namespace myxtts {
+namespace {
+
+constexpr double least_sigma = 1e-4;  // noise that is left at the flow's end
+
+at::Tensor sum_where(const at::Tensor& values, const at::Tensor& valid) {
+  return at::where(valid, values, at::zeros({}, values.options())).sum();
+}
+
+}  // namespace
+
+Voice::Block Voice::add_block(const std::string& name, int64_t width, bool adaptive) {
+  const double deviation = 1 / std::sqrt(static_cast<double>(width));
+  Block block{};
+  if (!adaptive) block.attention_norm = layout_.add(name + ".attention.norm", {width}, 0, 1);
+  block.attention_in = layout_.add(name + ".attention.in", {3 * width, width}, deviation);
+  block.attention_out = layout_.add(name + ".attention.out", {width, width}, deviation / 2);
+  if (!adaptive) block.feed_norm = layout_.add(name + ".feed.norm", {width}, 0, 1);
+  block.feed_in = layout_.add(name + ".feed.in", {feed_forward_factor * width, width}, deviation);
+  block.feed_out = layout_.add(name + ".feed.out", {width, feed_forward_factor * width}, deviation / 4);
+  return block;
+}
+
+Voice::Voice(const VoiceSpec& spec) : spec_(spec) {
+  const int64_t width = spec.size.encoder_width, decoder_width = spec.size.decoder_width;
+  const auto fan_in = [](int64_t inputs) { return 1 / std::sqrt(static_cast<double>(inputs)); };
+  embedding_ = layout_.add("encoder.embedding", {spec.vocabulary, width}, 1);
+  for (int64_t i = 0; i < spec.size.encoder_blocks; ++i) {
+    encoder_.push_back(add_block("encoder.blocks." + std::to_string(i), width, false));
+  }
+  encoder_norm_ = layout_.add("encoder.norm", {width}, 0, 1);
+  mu_weight_ = layout_.add("encoder.mu.weight", {spec.n_mels, width}, fan_in(width));
+  mu_bias_ = layout_.add("encoder.mu.bias", {spec.n_mels}, 0);
+  duration_in_ = layout_.add("duration.in.weight", {width, width}, fan_in(width));
+  duration_in_bias_ = layout_.add("duration.in.bias", {width}, 0);
+  duration_out_ = layout_.add("duration.out.weight", {1, width}, fan_in(width));
+  duration_out_bias_ = layout_.add("duration.out.bias", {1}, 0);
+
+  decoder_in_ = layout_.add("decoder.in.weight", {decoder_width, 2 * spec.n_mels}, fan_in(2 * spec.n_mels));
+  decoder_in_bias_ = layout_.add("decoder.in.bias", {decoder_width}, 0);
+  time_in_ = layout_.add("decoder.time.in.weight", {decoder_width, time_features}, fan_in(time_features));
+  time_in_bias_ = layout_.add("decoder.time.in.bias", {decoder_width}, 0);
+  time_out_ = layout_.add("decoder.time.out.weight", {decoder_width, decoder_width}, fan_in(decoder_width));
+  time_out_bias_ = layout_.add("decoder.time.out.bias", {decoder_width}, 0);
+  // Scale, shift and gate of attention and of feed-forward, by the time: nothing at first, so that every block begins
+  // as the identity.
+  modulation_ = layout_.add("decoder.modulation.weight", {6 * decoder_width, decoder_width}, 0);
+  modulation_bias_ = layout_.add("decoder.modulation.bias", {6 * decoder_width}, 0);
+  for (int64_t i = 0; i < spec.size.decoder_blocks; ++i) {
+    const std::string name = "decoder.blocks." + std::to_string(i);
+    decoder_.push_back(add_block(name, decoder_width, true));
+    tables_.push_back(layout_.add(name + ".modulation", {6, decoder_width}, 0));
+  }
+  final_modulation_ = layout_.add("decoder.final.modulation.weight", {2 * decoder_width, decoder_width}, 0);
+  final_modulation_bias_ = layout_.add("decoder.final.modulation.bias", {2 * decoder_width}, 0);
+  decoder_out_ = layout_.add("decoder.out.weight", {spec.n_mels, decoder_width}, 0);
+  decoder_out_bias_ = layout_.add("decoder.out.bias", {spec.n_mels}, 0);
+}
+
+Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths) const {
+  const at::ScalarType type = weights[embedding_].scalar_type();
+  const RowMask mask = make_row_mask(lengths, tokens.size(1), type);
+  // A product with ones and zeros instead of a look-up: its gradient is a product too, the same bits every time.
+  const at::Tensor chosen = (tokens.unsqueeze(-1) == at::arange(spec_.vocabulary, tokens.options())).to(type);
+  at::Tensor x = at::matmul(chosen, weights[embedding_]);
+  for (const Block& block : encoder_) {
+    x = x + attend(normalize(x) * weights[block.attention_norm], weights[block.attention_in],
+                   weights[block.attention_out], mask);
+    x = x + feed_forward(normalize(x) * weights[block.feed_norm], weights[block.feed_in], weights[block.feed_out]);
+  }
+  x = normalize(x) * weights[encoder_norm_];
+  Encoded encoded;
+  encoded.mu = at::linear(x, weights[mu_weight_], weights[mu_bias_]).to(at::kFloat);
+  const at::Tensor hidden = at::silu(at::linear(x.detach(), weights[duration_in_], weights[duration_in_bias_]));
+  encoded.log_durations =
+      at::linear(hidden, weights[duration_out_], weights[duration_out_bias_]).squeeze(-1).to(at::kFloat);
+  return encoded;
+}
+
+at::Tensor Voice::decode(const Weights& weights, const at::Tensor& x, const at::Tensor& mu, const at::Tensor& time,
+                         const at::Tensor& lengths) const {
+  const at::ScalarType type = weights[decoder_in_].scalar_type();
+  const int64_t rows = x.size(0), width = spec_.size.decoder_width;
+  const RowMask mask = make_row_mask(lengths, x.size(1), type);
+  const at::Tensor wave = time_waves(time, time_features).to(type);
+  const at::Tensor moment = at::silu(at::linear(at::silu(at::linear(wave, weights[time_in_], weights[time_in_bias_])),
+                                                weights[time_out_], weights[time_out_bias_]));
+  const at::Tensor shared = at::linear(moment, weights[modulation_], weights[modulation_bias_]).view({rows, 6, width});
+
+  at::Tensor h = at::linear(at::cat({x, mu}, -1).to(type), weights[decoder_in_], weights[decoder_in_bias_]);
+  for (size_t i = 0; i < decoder_.size(); ++i) {
+    const Block& block = decoder_[i];
+    const std::vector<at::Tensor> m = (shared + weights[tables_[i]]).split(1, 1);  // six of [rows, 1, width]
+    const at::Tensor attended =
+        attend(normalize(h) * (1 + m[0]) + m[1], weights[block.attention_in], weights[block.attention_out], mask);
+    h = h + m[2] * attended;
+    const at::Tensor fed =
+        feed_forward(normalize(h) * (1 + m[3]) + m[4], weights[block.feed_in], weights[block.feed_out]);
+    h = h + m[5] * fed;
+  }
+  const std::vector<at::Tensor> last = at::linear(moment, weights[final_modulation_], weights[final_modulation_bias_])
+                                           .view({rows, 2, width})
+                                           .split(1, 1);
+  h = normalize(h) * (1 + last[0]) + last[1];
+  return at::linear(h, weights[decoder_out_], weights[decoder_out_bias_]).to(at::kFloat);
+}
+
+VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise) const {
+  const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_deviation;
+  const int64_t frames = mel.size(1), tokens = batch.tokens.size(1);
+  const auto counts = batch.tokens.options();
+  const at::Tensor valid_frame = (at::arange(frames, counts) < batch.mel_lengths.unsqueeze(1)).unsqueeze(-1);
+  const at::Tensor valid_token = at::arange(tokens, counts) < batch.text_lengths.unsqueeze(1);
+  const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1).to(at::kFloat);
+  const at::Tensor valid_tokens = batch.text_lengths.sum().clamp_min(1).to(at::kFloat);
+
+  const Encoded encoded = encode(weights, batch.tokens, batch.text_lengths);
+  VoiceLosses losses;
+  losses.mu = encoded.mu.detach();
+  losses.token_of_frame = align_frames(mel, losses.mu, batch.text_lengths, batch.mel_lengths);
+  const at::Tensor path = (losses.token_of_frame.unsqueeze(-1) == at::arange(tokens, counts)).to(at::kFloat);
+  const at::Tensor frame_mu = at::bmm(path, encoded.mu);
+
+  losses.prior =
+      sum_where(0.5 * ((mel - frame_mu).square() + std::log(2 * std::numbers::pi)), valid_frame) / valid_values;
+
+  const at::Tensor log_durations = path.sum(1).clamp_min(1).log();
+  losses.duration = sum_where((encoded.log_durations - log_durations).square(), valid_token) / valid_tokens;
+
+  const at::Tensor time = noise.time.view({-1, 1, 1});
+  const at::Tensor x = (1 - (1 - least_sigma) * time) * noise.noise + time * mel;
+  const at::Tensor target = mel - (1 - least_sigma) * noise.noise;
+  const at::Tensor flow = decode(weights, x, frame_mu, noise.time, batch.mel_lengths);
+  losses.flow = sum_where((flow - target).square(), valid_frame) / valid_values;
+  losses.total = losses.prior + losses.duration + losses.flow;
+  return losses;
+}
+
+Spoken Voice::speak(const Weights& weights, const std::vector<int64_t>& tokens, const SpeakOptions& options) const {
+  const at::NoGradGuard no_gradients;
+  const at::Device device = weights.flat.device();
+  const auto ints = at::TensorOptions().dtype(at::kInt);
+  const auto count = static_cast<int64_t>(tokens.size());
+  Spoken spoken;
+  if (count == 0) {
+    spoken.mel = at::zeros({0, spec_.n_mels});
+    return spoken;
+  }
+  const at::Tensor text = at::tensor(tokens, ints).unsqueeze(0).to(device);
+  const Encoded encoded = encode(weights, text, at::full({1}, count, ints).to(device));
+  // A token of a voice that has learnt nothing yet may ask for any time; none is longer than ten seconds or so.
+  constexpr double longest = 1000;
+  const at::Tensor wished =
+      (encoded.log_durations.cpu().exp() / options.speed).round().nan_to_num(1).clamp(1, longest).to(at::kLong);
+  const at::Tensor durations = wished[0];
+  spoken.durations.assign(durations.const_data_ptr<int64_t>(), durations.const_data_ptr<int64_t>() + count);
+  const int64_t frames = durations.sum().item<int64_t>();
+  const at::Tensor mu = encoded.mu[0].repeat_interleave(durations.to(device), 0).unsqueeze(0);
+  const at::Tensor lengths = at::full({1}, frames, ints).to(device);
+
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
+  at::Tensor x = (at::randn({1, frames, spec_.n_mels}, generator) * options.temperature).to(device);
+  for (int64_t step = 0; step < options.steps; ++step) {
+    const at::Tensor time = at::full({1}, static_cast<double>(step) / static_cast<double>(options.steps)).to(device);
+    x = x + decode(weights, x, mu, time, lengths) / static_cast<double>(options.steps);
+  }
+  spoken.mel = (x[0].cpu() * spec_.mel_deviation + spec_.mel_mean).contiguous();
+  return spoken;
+}
+
+}  // namespace myxtts

@@ -1,0 +1,98 @@
+// The voice: text to log-mel by flow matching over a monotonic alignment.
+//
+//   tokens ─► encoder ─► mu, a mean frame per token ─► aligned with the mel ─► mu of every frame ─┐
+//                    └─► durations                      noise, time ─► x_t ──────────────────────┴─► decoder ─► flow
+//
+// Rows are padded to a static shape, and padding changes nothing: attention sees a row's own positions alone, no other
+// operation mixes positions, and every loss is a sum over valid positions divided by their number.
+#pragma once
+
+#include "model/parameters.h"
+#include "model/size.h"
+
+#include <cstdint>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+namespace myxtts {
+
+// What decides the shapes of a voice's weights.
+struct VoiceSpec {
+  ModelSize size;
+  int64_t vocabulary = 0;  // tokens, with padding and blank
+  int64_t n_mels = 0;
+  double mel_mean = 0, mel_deviation = 1;  // of the corpus: inside, frames are normalised by them
+};
+
+struct VoiceBatch {
+  at::Tensor tokens;        // int32 [rows, text]
+  at::Tensor text_lengths;  // int32 [rows]; 0 in an empty row
+  at::Tensor mel_lengths;   // int32 [rows]
+  at::Tensor mel;           // float [rows, frames, n_mels]
+};
+
+// What a step draws at random.
+struct FlowNoise {
+  at::Tensor time;   // float [rows], in [0, 1)
+  at::Tensor noise;  // float [rows, frames, n_mels], normal
+};
+
+struct VoiceLosses {
+  at::Tensor total, prior, duration, flow;  // scalars; total is the sum of the others
+  at::Tensor token_of_frame;                // int32 [rows, frames]; -1 in padding
+  at::Tensor mu;                            // [rows, text, n_mels], normalised
+};
+
+struct SpeakOptions {
+  int64_t steps = 10;  // of the flow
+  double temperature = 0.667;
+  double speed = 1;
+  uint64_t seed = 1;
+};
+
+struct Spoken {
+  at::Tensor mel;                  // float [frames, n_mels] on the CPU, in the corpus's units
+  std::vector<int64_t> durations;  // frames of each token
+};
+
+class Voice {
+ public:
+  explicit Voice(const VoiceSpec& spec);
+
+  const VoiceSpec& spec() const { return spec_; }
+  const ParameterLayout& layout() const { return layout_; }
+
+  // Computes in the weights' precision; the losses in float.
+  VoiceLosses losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise) const;
+
+  // One text, without gradients.
+  Spoken speak(const Weights& weights, const std::vector<int64_t>& tokens, const SpeakOptions& options) const;
+
+ private:
+  struct Block {
+    size_t attention_norm, attention_in, attention_out, feed_norm, feed_in, feed_out;
+  };
+  struct Encoded {
+    at::Tensor mu, log_durations;
+  };
+
+  Encoded encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths) const;
+  at::Tensor decode(const Weights& weights, const at::Tensor& x, const at::Tensor& mu, const at::Tensor& time,
+                    const at::Tensor& lengths) const;
+  Block add_block(const std::string& name, int64_t width, bool adaptive);
+
+  VoiceSpec spec_;
+  ParameterLayout layout_;
+  size_t embedding_ = 0;
+  std::vector<Block> encoder_;
+  size_t encoder_norm_ = 0, mu_weight_ = 0, mu_bias_ = 0;
+  size_t duration_in_ = 0, duration_in_bias_ = 0, duration_out_ = 0, duration_out_bias_ = 0;
+  size_t decoder_in_ = 0, decoder_in_bias_ = 0;
+  size_t time_in_ = 0, time_in_bias_ = 0, time_out_ = 0, time_out_bias_ = 0, modulation_ = 0, modulation_bias_ = 0;
+  std::vector<Block> decoder_;
+  std::vector<size_t> tables_;  // of the decoder's blocks: what each adds to the modulation
+  size_t final_modulation_ = 0, final_modulation_bias_ = 0, decoder_out_ = 0, decoder_out_bias_ = 0;
+};
+
+}  // namespace myxtts

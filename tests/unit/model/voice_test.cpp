@@ -1,0 +1,168 @@
+#include "model/voice.h"
+
+#include "base/random.h"
+#include "model/alignment.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+namespace myxtts {
+namespace {
+
+constexpr ModelSize small_size{"test", 2, 64, 2, 64};
+
+VoiceSpec test_spec() {
+  VoiceSpec spec;
+  spec.size = small_size;
+  spec.vocabulary = 20;
+  spec.n_mels = 16;
+  spec.mel_mean = -5;
+  spec.mel_deviation = 2;
+  return spec;
+}
+
+struct Example {
+  VoiceBatch batch;
+  FlowNoise noise;
+};
+
+// Rows of random content with these lengths, padded to a shape; what is valid does not depend on the shape.
+Example make_example(const std::vector<std::pair<int, int>>& lengths, int64_t text, int64_t frames, int64_t n_mels) {
+  Example example;
+  const auto rows = static_cast<int64_t>(lengths.size());
+  example.batch.tokens = at::zeros({rows, text}, at::kInt);
+  example.batch.mel = at::zeros({rows, frames, n_mels});
+  example.batch.text_lengths = at::zeros({rows}, at::kInt);
+  example.batch.mel_lengths = at::zeros({rows}, at::kInt);
+  example.noise.noise = at::zeros({rows, frames, n_mels});
+  example.noise.time = at::zeros({rows});
+  for (int64_t row = 0; row < rows; ++row) {
+    Random random(static_cast<uint64_t>(row) + 1);
+    const auto [tokens, mel_frames] = lengths[static_cast<size_t>(row)];
+    example.batch.text_lengths[row] = tokens;
+    example.batch.mel_lengths[row] = mel_frames;
+    for (int t = 0; t < tokens; ++t) example.batch.tokens[row][t] = static_cast<int>(2 + random.below(18));
+    at::Tensor mel = example.batch.mel[row], noise = example.noise.noise[row];
+    for (int f = 0; f < mel_frames; ++f) {
+      for (int m = 0; m < n_mels; ++m) {
+        mel[f][m] = -5 + 2 * random.normal();
+        noise[f][m] = random.normal();
+      }
+    }
+    example.noise.time[row] = random.uniform();
+  }
+  return example;
+}
+
+// Everything random, so that no gradient is zero because its gate is.
+at::Tensor shaken(const Voice& voice) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(7);
+  at::Tensor flat = voice.layout().initial(1);
+  return flat + 0.05 * at::randn(flat.sizes(), generator);
+}
+
+TEST(Voice, padding_changes_neither_loss_nor_gradients) {
+  const Voice voice(test_spec());
+  const std::vector<std::pair<int, int>> lengths = {{5, 23}, {9, 30}, {1, 1}, {0, 0}, {16, 16}};
+  std::vector<at::Tensor> gradients, losses;
+  for (const int64_t times : {1, 2, 3}) {
+    const Example example = make_example(lengths, 16 * times, 32 * times, 16);
+    const Weights weights = make_weights(voice.layout(), shaken(voice), true);
+    const VoiceLosses result = voice.losses(weights, example.batch, example.noise);
+    result.total.backward();
+    losses.push_back(result.total.detach());
+    gradients.push_back(weights.gradients);
+    EXPECT_TRUE(std::isfinite(result.total.item<float>()));
+    EXPECT_EQ(result.token_of_frame.narrow(0, 3, 1).max().item<int>(), -1);
+  }
+  for (size_t i = 1; i < losses.size(); ++i) {
+    EXPECT_NEAR(losses[i].item<float>(), losses[0].item<float>(), 2e-6 * std::abs(losses[0].item<float>()));
+    const double difference = (gradients[i] - gradients[0]).norm().item<double>() / gradients[0].norm().item<double>();
+    EXPECT_LT(difference, 2e-6);
+  }
+}
+
+TEST(Voice, every_parameter_gets_a_gradient) {
+  const Voice voice(test_spec());
+  const Example example = make_example({{5, 23}, {9, 30}}, 16, 32, 16);
+  const Weights weights = make_weights(voice.layout(), shaken(voice), true);
+  voice.losses(weights, example.batch, example.noise).total.backward();
+  const std::vector<at::Tensor> gradients = voice.layout().views(weights.gradients);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    EXPECT_GT(gradients[i].norm().item<float>(), 0) << voice.layout().specs()[i].name;
+  }
+}
+
+TEST(Voice, starts_the_same_for_the_same_seed) {
+  const Voice voice(test_spec());
+  EXPECT_TRUE(voice.layout().initial(3).equal(voice.layout().initial(3)));
+  EXPECT_FALSE(voice.layout().initial(3).equal(voice.layout().initial(4)));
+}
+
+TEST(Voice, sizes_are_what_the_table_says) {
+  const std::vector<std::pair<std::string, double>> expected = {
+      {"tiny", 6.8}, {"small", 18.7}, {"normal", 52.6}, {"big", 148}};
+  for (const auto& [name, millions] : expected) {
+    VoiceSpec spec;
+    spec.size = model_size(name);
+    spec.vocabulary = 60;
+    spec.n_mels = 80;
+    EXPECT_NEAR(static_cast<double>(Voice(spec).layout().parameters()) / 1e6, millions, 0.02 * millions) << name;
+  }
+}
+
+TEST(Voice, speaks_any_text_and_follows_speed_and_seed) {
+  const Voice voice(test_spec());
+  const Weights weights = make_weights(voice.layout(), shaken(voice), false);
+  const Spoken once = voice.speak(weights, {2, 3, 4, 5}, {});
+  EXPECT_EQ(once.durations.size(), 4U);
+  EXPECT_EQ(once.mel.size(1), 16);
+  EXPECT_TRUE(once.mel.equal(voice.speak(weights, {2, 3, 4, 5}, {}).mel));
+  EXPECT_FALSE(once.mel.equal(voice.speak(weights, {2, 3, 4, 5}, {.seed = 2}).mel));
+  EXPECT_GT(voice.speak(weights, {2, 3, 4, 5}, {.speed = 0.2}).mel.size(0), once.mel.size(0));
+  EXPECT_EQ(voice.speak(weights, {}, {}).mel.size(0), 0);
+}
+
+// The sum of the scores along a way.
+double worth(const std::vector<float>& scores, int64_t tokens, const std::vector<int>& way) {
+  double sum = 0;
+  for (size_t frame = 0; frame < way.size(); ++frame)
+    sum += scores[frame * static_cast<size_t>(tokens) + static_cast<size_t>(way[frame])];
+  return sum;
+}
+
+// The best of all ways, tried one by one.
+double best_worth(const std::vector<float>& scores, int tokens, int frames, std::vector<int>& way) {
+  if (static_cast<int>(way.size()) == frames) return way.back() == tokens - 1 ? worth(scores, tokens, way) : -1e300;
+  double best = -1e300;
+  for (const int next : way.empty() ? std::vector<int>{0} : std::vector<int>{way.back(), way.back() + 1}) {
+    if (next >= tokens) continue;
+    way.push_back(next);
+    best = std::max(best, best_worth(scores, tokens, frames, way));
+    way.pop_back();
+  }
+  return best;
+}
+
+TEST(Alignment, is_the_best_of_all_monotonic_ways) {
+  Random random(5);
+  for (int round = 0; round < 200; ++round) {
+    const int frames = 1 + static_cast<int>(random.below(9)),
+              tokens = 1 + static_cast<int>(random.below(static_cast<uint64_t>(frames)));
+    std::vector<float> scores(static_cast<size_t>(frames * tokens));
+    for (float& score : scores) score = static_cast<float>(random.normal());
+    const int32_t text_length = tokens, mel_length = frames;
+    std::vector<int32_t> found(static_cast<size_t>(frames));
+    align_on_cpu({1, tokens, frames, scores.data(), &text_length, &mel_length, found.data()}, 0);
+    const std::vector<int> way(found.begin(), found.end());
+    EXPECT_EQ(way.front(), 0);
+    EXPECT_EQ(way.back(), tokens - 1);
+    for (size_t i = 1; i < way.size(); ++i) EXPECT_LE(static_cast<unsigned>(way[i] - way[i - 1]), 1U);
+    std::vector<int> none;
+    EXPECT_NEAR(worth(scores, tokens, way), best_worth(scores, tokens, frames, none), 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace myxtts
