@@ -1,7 +1,10 @@
 #include "audio/clip.h"
 #include "audio/resample.h"
+#include "audio/wav.h"
 #include "base/error.h"
+#include "base/workers.h"
 #include "cli/commands.h"
+#include "features/cpu/griffin_lim.h"
 #include "features/mel.h"
 #include "features/mel_gpu.h"
 #include "features/npy.h"
@@ -14,7 +17,7 @@ namespace myxtts {
 namespace {
 
 struct Options {
-  std::string in, out, preset, config, device = "cpu";
+  std::string in, out, resynth, preset, config, device = "cpu";
   bool list = false;
 };
 
@@ -35,10 +38,20 @@ Mel on_gpu(const MelSpec& spec, const std::filesystem::path& path, int device) {
                     {0, static_cast<uint32_t>(layout.frames), layout.sample_rate, layout.channels, layout.format});
 }
 
+// What can be heard of a clip that has become a mel: the most that a voice learning from such mels can reach without a
+// vocoder.
+std::vector<float> resynthesise(const Options& options, const MelSpec& spec, const Mel& mel) {
+  std::vector<float> samples = griffin_lim(spec, mel.values, mel.frames, {.threads = available_cores()});
+  if (samples.empty())
+    fail("mel", "{} is too short for --resynth: its {} frames hold no sample", options.in, mel.frames);
+  return samples;
+}
+
 int compute(const Options& options, const Console& console) {
   if (options.in.empty() || options.out.empty()) {
     reject_input("mel", "name an audio file and an .npy file, or --list; see 'myxtts mel --help'");
   }
+  if (options.resynth == options.out) reject_input("mel", "OUT and --resynth name the same file, {}", options.out);
   ResolvedConfig config = load_config(options.config, "", {});
   if (!options.preset.empty()) config.values.data.mel_preset = options.preset;
   const MelSpec spec = resolve_mel_spec(config.values);
@@ -46,12 +59,18 @@ int compute(const Options& options, const Console& console) {
   if (info.frames == 0) fail("mel", "{} has no samples (at byte 0)", options.in);
   const Mel mel =
       options.device == "cpu" ? on_cpu(spec, options.in) : on_gpu(spec, options.in, parse_device(options.device));
+  const std::vector<float> sound = options.resynth.empty() ? std::vector<float>() : resynthesise(options, spec, mel);
   write_npy(options.out, mel.values, mel.frames, mel.n_mels);
   console.info("{}: [{}, {}] float32, preset {}, {:.2f} s, on {}{}", options.out, mel.frames, mel.n_mels, spec.name,
                info.seconds(), options.device,
                info.sample_rate == spec.sample_rate
                    ? ""
                    : fmt::format(", resampled from {} to {} Hz", info.sample_rate, spec.sample_rate));
+  if (!sound.empty()) {
+    write_wav(options.resynth, sound, spec.sample_rate);
+    console.info("{}: {:.2f} s at {} Hz, made from that mel by Griffin-Lim", options.resynth,
+                 static_cast<double>(sound.size()) / spec.sample_rate, spec.sample_rate);
+  }
   return 0;
 }
 
@@ -62,6 +81,8 @@ void add_mel_command(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("mel", "one file's log-mel, float32 [frames, n_mels], as .npy");
   command->add_option("IN", options->in, "audio file")->type_name("");
   command->add_option("OUT", options->out, "file to write, .npy")->type_name("");
+  command->add_option("--resynth", options->resynth, "also write what that mel sounds like, by Griffin-Lim, as .wav")
+      ->type_name("FILE");
   command->add_option("--preset", options->preset, "convention [hifigan]; --list names them")->type_name("NAME");
   command->add_option("--config", options->config, "YAML file: mel settings and presets of your own")
       ->type_name("FILE");

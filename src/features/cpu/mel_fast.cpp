@@ -7,61 +7,20 @@
 
 #include <cmath>
 #include <cstring>
-#include <numbers>
 
 namespace myxtts {
 namespace {
 
 template <typename Scalar>
-std::vector<FftPass<Scalar>> plan_passes(int points) {
-  std::vector<FftPass<Scalar>> passes;
-  int length = points, stride = 1;
-  while (length > 1) {
-    int radix = 2;
-    for (const int candidate : {8, 5, 3, 4}) {
-      if (length % candidate == 0) {
-        radix = candidate;
-        break;
-      }
-    }
-    const int groups = length / radix;
-    FftPass<Scalar> pass{radix, groups, stride, {}};
-    for (int p = 0; p < groups; ++p) {
-      for (int j = 1; j < radix; ++j) {
-        const double angle = -2.0 * std::numbers::pi * p * j / length;
-        pass.twiddles.push_back(static_cast<Scalar>(std::cos(angle)));
-        pass.twiddles.push_back(static_cast<Scalar>(std::sin(angle)));
-      }
-    }
-    passes.push_back(std::move(pass));
-    length = groups;
-    stride *= radix;
-  }
-  return passes;
-}
-
-template <typename Scalar>
 MelNumbers<Scalar> make_numbers(const MelSpec& spec, const std::vector<MelFilter>& filters) {
   MelNumbers<Scalar> numbers;
-  numbers.passes = plan_passes<Scalar>(spec.n_fft / 2);
+  numbers.passes = plan_fft<Scalar>(spec.n_fft / 2);
+  numbers.untangle = untangling_turns<Scalar>(spec.n_fft);
   for (const double w : mel_window(spec)) numbers.window.push_back(static_cast<Scalar>(w));
-  for (int k = 0; k <= spec.n_fft / 4; ++k) {
-    const double angle = -2.0 * std::numbers::pi * k / spec.n_fft;
-    numbers.untangle.push_back(static_cast<Scalar>(std::cos(angle)));
-    numbers.untangle.push_back(static_cast<Scalar>(std::sin(angle)));
-  }
   for (const MelFilter& filter : filters) {
     for (const double w : filter.weights) numbers.weights.push_back(static_cast<Scalar>(w));
   }
   return numbers;
-}
-
-bool has_avx2() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") != 0;
-#else
-  return false;
-#endif
 }
 
 EightFrames kernel_for_this_cpu() { return has_avx2() ? avx2::mel_eight_frames : any_cpu::mel_eight_frames; }

@@ -6,22 +6,12 @@
 // see rounding.h), the eight are done again in double.
 #pragma once
 
+#include "features/cpu/lane_fft.h"
 #include "features/mel_spec.h"
 
 #include <vector>
 
 namespace myxtts {
-
-constexpr int mel_lanes = 8;
-
-// One pass of the transform: `radix` inputs `stride * groups` apart become `radix` outputs `stride` apart.
-template <typename Scalar>
-struct FftPass {
-  int radix = 0;
-  int groups = 0;
-  int stride = 0;
-  std::vector<Scalar> twiddles;  // [groups][radix - 1] of (cos, sin)
-};
 
 template <typename Scalar>
 struct MelNumbers {
@@ -44,8 +34,6 @@ struct MelTables {
   // Bytes of scratch memory that a call needs, aligned to `scratch_alignment`.
   size_t scratch_bytes() const;
 };
-
-constexpr size_t scratch_alignment = 64;
 
 // `frames[lane]` points at n_fft samples; `rows[lane]` receives n_mels values, or is null for a lane that is not
 // needed.

@@ -1,0 +1,37 @@
+// Tables of the CPU's transforms, which take eight frames at a time, one in each lane of a vector. The transform itself
+// (lane_fft.inc) is compiled for AVX2 and for any CPU; without contraction both round alike.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace myxtts {
+
+constexpr int mel_lanes = 8;
+constexpr size_t scratch_alignment = 64;  // bytes
+
+// One value of eight frames.
+struct alignas(32) EightFloats {
+  float lane[mel_lanes] = {};
+};
+
+// One pass of the transform: `radix` inputs `stride * groups` apart become `radix` outputs `stride` apart.
+template <typename Scalar>
+struct FftPass {
+  int radix = 0;
+  int groups = 0;
+  int stride = 0;
+  std::vector<Scalar> twiddles;  // [groups][radix - 1] of (cos, sin)
+};
+
+// A complex transform; `points` has no prime factors but 2, 3 and 5. For float and double.
+template <typename Scalar>
+std::vector<FftPass<Scalar>> plan_fft(int points);
+
+// (cos, sin) of bins 0 .. n_fft / 4: what makes the transform of n_fft real numbers from that of n_fft / 2 pairs.
+template <typename Scalar>
+std::vector<Scalar> untangling_turns(int n_fft);
+
+bool has_avx2();
+
+}  // namespace myxtts
