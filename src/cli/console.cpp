@@ -19,15 +19,15 @@ ProgressBar::~ProgressBar() {
   std::fclose(terminal_);
 }
 
-void ProgressBar::update(uint64_t done) {
+void ProgressBar::update(uint64_t done, std::string_view status) {
   const double now_s = elapsed_.seconds();
   if (terminal_ == nullptr || total_ == 0 || now_s - drawn_s_ < 0.1) return;
   drawn_s_ = now_s;
   constexpr uint64_t width = 30;
   const uint64_t filled = width * done / total_;
   const double left_s = done == 0 ? 0 : now_s * static_cast<double>(total_ - done) / static_cast<double>(done);
-  fmt::print(terminal_, "\r\033[K{} [{}{}] {}/{}  {:.0f} s left", label_, std::string(filled, '='),
-             std::string(width - filled, ' '), done, total_, left_s);
+  fmt::print(terminal_, "\r\033[K{} [{}{}] {}/{}  {:.0f} s left{}{}", label_, std::string(filled, '='),
+             std::string(width - filled, ' '), done, total_, left_s, status.empty() ? "" : "  ", status);
   std::fflush(terminal_);
 }
 

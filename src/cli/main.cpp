@@ -71,6 +71,8 @@ int run(int count, char** arguments) {
   app.add_option("--log-level", level, "error, warning, info or debug")->type_name("");
   app.add_flag_callback(
       "--no-progress", [&] { program.console.progress = false; }, "no progress bar");
+  add_train_command(app, program);
+  add_synth_command(app, program);
   add_prepare_command(app, program);
   add_batches_command(app, program);
   add_mel_command(app, program);

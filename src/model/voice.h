@@ -8,22 +8,15 @@
 #pragma once
 
 #include "model/parameters.h"
-#include "model/size.h"
+#include "model/voice_spec.h"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 namespace myxtts {
-
-// What decides the shapes of a voice's weights.
-struct VoiceSpec {
-  ModelSize size;
-  int64_t vocabulary = 0;  // tokens, with padding and blank
-  int64_t n_mels = 0;
-  double mel_mean = 0, mel_deviation = 1;  // of the corpus: inside, frames are normalised by them
-};
 
 struct VoiceBatch {
   at::Tensor tokens;        // int32 [rows, text]
@@ -42,13 +35,6 @@ struct VoiceLosses {
   at::Tensor total, prior, duration, flow;  // scalars; total is the sum of the others
   at::Tensor token_of_frame;                // int32 [rows, frames]; -1 in padding
   at::Tensor mu;                            // [rows, text, n_mels], normalised
-};
-
-struct SpeakOptions {
-  int64_t steps = 10;  // of the flow
-  double temperature = 0.667;
-  double speed = 1;
-  uint64_t seed = 1;
 };
 
 struct Spoken {

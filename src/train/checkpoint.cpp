@@ -3,14 +3,13 @@
 #include "base/config_file.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "features/mel_spec.h"
 #include "record/safetensors.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include <ATen/ATen.h>
 #include <nlohmann/json.hpp>
 
 namespace myxtts {
@@ -36,7 +35,8 @@ TensorView view_of(std::string name, const at::Tensor& tensor) {
           std::as_bytes(std::span(tensor.const_data_ptr<float>(), static_cast<size_t>(tensor.numel())))};
 }
 
-at::Tensor tensor_of(const SafetensorsFile& file, const fs::path& path, const std::string& name, at::IntArrayRef shape) {
+at::Tensor tensor_of(const SafetensorsFile& file, const fs::path& path, const std::string& name,
+                     at::IntArrayRef shape) {
   const TensorView& view = file.tensor(name);
   if (view.dtype != "F32" || !std::equal(view.shape.begin(), view.shape.end(), shape.begin(), shape.end())) {
     fail("checkpoint", "{}: {} is {} [{}], where F32 [{}] is expected", path.string(), name, view.dtype,
@@ -58,22 +58,13 @@ nlohmann::json finite(double value) { return std::isfinite(value) ? nlohmann::js
 
 }  // namespace
 
-VoiceSpec VoiceDescription::spec() const {
-  VoiceSpec spec;
-  spec.size = model_size(config.model.size);
-  spec.vocabulary = static_cast<int64_t>(vocabulary.size());
-  spec.n_mels = resolve_mel_spec(config).n_mels;
-  spec.mel_mean = mel_mean;
-  spec.mel_deviation = mel_deviation;
-  return spec;
-}
-
 void save_checkpoint(const fs::path& path, const CheckpointHeader& header, const ParameterLayout& layout,
                      const OptimizerState& state) {
   std::vector<TensorView> tensors;
   for (const Part& part : parts) {
     const std::vector<at::Tensor> views = layout.views(state.*part.buffer);
-    for (size_t i = 0; i < views.size(); ++i) tensors.push_back(view_of(part.prefix + layout.specs()[i].name, views[i]));
+    for (size_t i = 0; i < views.size(); ++i)
+      tensors.push_back(view_of(part.prefix + layout.specs()[i].name, views[i]));
   }
   for (const Part& counter : counters) tensors.push_back(view_of(counter.prefix, state.*counter.buffer));
   const RunPosition& at = header.position;
@@ -98,15 +89,18 @@ CheckpointHeader read_checkpoint_header(const fs::path& path) {
   const SafetensorsFile file(path);
   const auto text = [&](const char* key) -> const std::string& {
     const auto found = file.metadata().find(key);
-    if (found == file.metadata().end()) reject_input("checkpoint", "{} is not a checkpoint of a voice: it has no '{}'", path.string(), key);
+    if (found == file.metadata().end())
+      reject_input("checkpoint", "{} is not a checkpoint of a voice: it has no '{}'", path.string(), key);
     return found->second;
   };
   if (text("format") != "myxtts" || text("version") != std::to_string(format_version)) {
-    reject_input("checkpoint", "{} has version {}; this program reads {}", path.string(), text("version"), format_version);
+    reject_input("checkpoint", "{} has version {}; this program reads {}", path.string(), text("version"),
+                 format_version);
   }
   try {
     CheckpointHeader header;
-    const nlohmann::json position = nlohmann::json::parse(text("position")), mel = nlohmann::json::parse(text("corpus_mel"));
+    const nlohmann::json position = nlohmann::json::parse(text("position")),
+                         mel = nlohmann::json::parse(text("corpus_mel"));
     header.position.step = position.at("step");
     header.position.epoch = position.at("epoch");
     header.position.batch = position.at("batch");
@@ -140,36 +134,12 @@ at::Tensor load_average(const fs::path& path, const ParameterLayout& layout) {
   return flat;
 }
 
-void check_same_voice(const fs::path& path, const VoiceDescription& saved, const VoiceDescription& wanted) {
-  const auto differ = [&](const std::string& what, const std::string& was, const std::string& now) {
-    reject_input("checkpoint", "{} has {} {}, this run {}; give another --checkpoint-dir, or --reset-training to begin anew",
-                 path.string(), what, was, now);
-  };
-  if (saved.config.model.size != wanted.config.model.size) {
-    differ("model.size", saved.config.model.size, wanted.config.model.size);
-  }
-  const std::string was = resolve_mel_spec(saved.config).to_string(), now = resolve_mel_spec(wanted.config).to_string();
-  if (was != now) differ("the log-mel", was, now);
-  const auto strings = [](const DataConfig& data) { return fmt::format("{} as {}{}", data.language, data.text_tokens, data.blank_tokens ? " with blanks" : ""); };
-  if (strings(saved.config.data) != strings(wanted.config.data)) differ("texts", strings(saved.config.data), strings(wanted.config.data));
-  if (saved.vocabulary.to_json() != wanted.vocabulary.to_json()) {
-    const std::set<char32_t> before = saved.vocabulary.symbols(), after = wanted.vocabulary.symbols();
-    std::vector<char32_t> missing, added;
-    std::set_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(missing));
-    std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(added));
-    const auto list = [](const std::vector<char32_t>& symbols) {
-      std::string text;
-      for (const char32_t symbol : symbols) text += fmt::format(" U+{:04X}", static_cast<uint32_t>(symbol));
-      return symbols.empty() ? std::string(" nothing") : text;
-    };
-    differ("a vocabulary of " + std::to_string(before.size()) + " characters:", "more than here is" + list(missing), "more than there is" + list(added));
-  }
-}
-
 CheckpointFolder::CheckpointFolder(fs::path folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (error) reject_input("checkpoint", "{} cannot be made: {}; give another --checkpoint-dir", folder_.string(), error.message());
+  if (error)
+    reject_input("checkpoint", "{} cannot be made: {}; give another --checkpoint-dir", folder_.string(),
+                 error.message());
 }
 
 CheckpointFolder::~CheckpointFolder() { wait(); }
@@ -220,7 +190,8 @@ void CheckpointFolder::save_in_background(const CheckpointHeader& header, const 
       }
       remove_old();
     } catch (const std::exception& error) {
-      error_ = fmt::format("the checkpoint of step {} was not written, the run goes on: {}", header.position.step, error.what());
+      error_ = fmt::format("the checkpoint of step {} was not written, the run goes on: {}", header.position.step,
+                           error.what());
     }
   });
 }

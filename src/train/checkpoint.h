@@ -2,10 +2,9 @@
 // `average.*`, the optimiser's memory `first_moment.*` and `second_moment.*`; the rest is in the metadata as text.
 #pragma once
 
-#include "base/config.h"
-#include "model/voice.h"
-#include "text/vocabulary.h"
+#include "model/parameters.h"
 #include "train/optimizer.h"
+#include "train/voice_description.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -29,15 +28,6 @@ struct RunPosition {
   double seconds = 0;  // of training, over all sessions
 };
 
-// What a voice is besides its weights.
-struct VoiceDescription {
-  Config config;  // as it was resolved
-  Vocabulary vocabulary{{}};
-  double mel_mean = 0, mel_deviation = 1;
-
-  VoiceSpec spec() const;
-};
-
 struct CheckpointHeader {
   VoiceDescription voice;
   RunPosition position;
@@ -52,9 +42,6 @@ CheckpointHeader read_checkpoint_header(const std::filesystem::path& path);
 void load_checkpoint(const std::filesystem::path& path, const ParameterLayout& layout, OptimizerState& state);
 // Only what speaks.
 at::Tensor load_average(const std::filesystem::path& path, const ParameterLayout& layout);
-
-// Throws Error that names the first thing that makes the checkpoint another voice.
-void check_same_voice(const std::filesystem::path& path, const VoiceDescription& saved, const VoiceDescription& wanted);
 
 // The checkpoints of a run: `step-00001000.safetensors`, the newest few, and `best.safetensors`.
 class CheckpointFolder {

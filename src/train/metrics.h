@@ -1,28 +1,15 @@
 // metrics.jsonl: one object a logged step, whole lines only.
 #pragma once
 
-#include "train/step.h"
+#include "train/figures.h"
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
+#include <string>
 
 namespace myxtts {
-
-// What is known of the steps since the last that was logged.
-struct StepReport {
-  int64_t step = 0;
-  uint64_t epoch = 0;
-  StepFigures figures;
-  double learning_rate = 0;
-  double step_ms = 0, input_wait_ms = 0;  // means
-  std::optional<double> gpu_busy;         // share of the time; nothing on a CPU
-  int64_t captures = 0, retraces = 0;
-  double samples_per_s = 0, audio_s_per_s = 0;
-  double padding = 0;  // share of the frames
-};
 
 class MetricsFile {
  public:

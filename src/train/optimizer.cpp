@@ -1,10 +1,10 @@
 #include "train/optimizer.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include <ATen/ATen.h>
 
 namespace myxtts {
 
@@ -20,8 +20,8 @@ OptimizerState make_optimizer_state(const at::Tensor& initial) {
   return state;
 }
 
-at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayout& layout, const at::Tensor& learning_rate,
-                          Weights& weights, OptimizerState& state) {
+at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayout& layout,
+                          const at::Tensor& learning_rate, Weights& weights, OptimizerState& state) {
   const at::NoGradGuard no_gradients;
   const at::Tensor gradients = weights.gradients.to(at::kFloat);
   const at::Tensor norm = gradients.norm();

@@ -29,8 +29,8 @@ OptimizerState make_optimizer_state(const at::Tensor& initial);
 
 // One update from weights.gradients, which are zero afterwards. Returns the gradient's norm before it was clipped, a
 // scalar on the device. A gradient that is not finite changes nothing but the two counters.
-at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayout& layout, const at::Tensor& learning_rate,
-                          Weights& weights, OptimizerState& state);
+at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayout& layout,
+                          const at::Tensor& learning_rate, Weights& weights, OptimizerState& state);
 
 // Rises over `warmup` steps, then falls along a cosine to a tenth at `total`.
 double scheduled_learning_rate(double peak, int64_t step, int64_t warmup, int64_t total);

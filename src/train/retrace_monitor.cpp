@@ -6,7 +6,8 @@
 
 namespace myxtts {
 
-RetraceMonitor::RetraceMonitor(const std::vector<StepSignature>& declared) : declared_(declared.begin(), declared.end()) {}
+RetraceMonitor::RetraceMonitor(const std::vector<StepSignature>& declared)
+    : declared_(declared.begin(), declared.end()) {}
 
 std::optional<std::string> RetraceMonitor::see(const StepSignature& signature) {
   if (!seen_.insert(signature).second || declared_.contains(signature)) return std::nullopt;
@@ -16,7 +17,8 @@ std::optional<std::string> RetraceMonitor::see(const StepSignature& signature) {
   for (const std::set<StepSignature>* known : {&declared_, &seen_}) {
     for (const StepSignature& other : *known) {
       if (other.validation != signature.validation || other == signature) continue;
-      const int64_t distance = std::abs(other.rows - signature.rows) + std::abs(other.text_length - signature.text_length) +
+      const int64_t distance = std::abs(other.rows - signature.rows) +
+                               std::abs(other.text_length - signature.text_length) +
                                std::abs(other.mel_frames - signature.mel_frames);
       if (nearest == nullptr || distance < least) nearest = &other, least = distance;
     }

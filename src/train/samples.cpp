@@ -6,7 +6,6 @@
 #include "corpus/batch.h"
 #include "features/cpu/griffin_lim.h"
 #include "record/png.h"
-#include "train/speech.h"
 #include "train/step.h"
 
 #include <ATen/ATen.h>
@@ -36,24 +35,31 @@ Samples make_samples(const Voice& voice, const Weights& weights, const VoiceDesc
   const CorpusClip clip = corpus.clip(batch.clips.front());
   const int64_t tokens = batch.text_lengths[0], frames = batch.mel_lengths[0];
   const auto ints = at::TensorOptions().dtype(at::kInt);
-  const VoiceBatch one = {at::tensor(batch.tokens, ints).view({1, -1}).to(device), at::tensor(batch.text_lengths, ints).to(device),
+  const VoiceBatch one = {at::tensor(batch.tokens, ints).view({1, -1}).to(device),
+                          at::tensor(batch.text_lengths, ints).to(device),
                           at::tensor(batch.mel_lengths, ints).to(device),
                           at::tensor(batch.mel).view({1, batch.mel_frames, batch.n_mels}).to(device)};
   const VoiceLosses losses = voice.losses(weights, one, draw_noise(one, 1));
-  const at::Tensor path = losses.token_of_frame[0].narrow(0, 0, frames).unsqueeze(0) == at::arange(tokens, ints.device(device)).unsqueeze(1);
-  samples.pictures.push_back({"alignment of \"" + clip.text + "\": tokens upwards, frames to the right", picture_of(path, samples.picture_sizes)});
+  const at::Tensor path = losses.token_of_frame[0].narrow(0, 0, frames).unsqueeze(0) ==
+                          at::arange(tokens, ints.device(device)).unsqueeze(1);
+  samples.pictures.push_back({"alignment of \"" + clip.text + "\": tokens upwards, frames to the right",
+                              picture_of(path, samples.picture_sizes)});
   samples.pictures.push_back({"its true mel", picture_of(one.mel[0].narrow(0, 0, frames).t(), samples.picture_sizes)});
 
   const std::string& wished = description.config.training.sample_text;
   samples.text = wished.empty() ? clip.text : wished;
-  const std::vector<uint16_t> spoken_tokens = wished.empty() ? tokens_of(corpus, clip) : tokens_of_text(description, wished);
+  const std::vector<uint16_t> spoken_tokens =
+      wished.empty() ? tokens_of(corpus, clip) : tokens_of_text(description, wished);
   const Spoken spoken = voice.speak(weights, {spoken_tokens.begin(), spoken_tokens.end()}, {});
   samples.pictures.push_back({"as the voice speaks it", picture_of(spoken.mel.t(), samples.picture_sizes)});
   GriffinLimOptions options;
   options.threads = available_cores();
-  samples.samples = griffin_lim(corpus.mel, {spoken.mel.const_data_ptr<float>(), static_cast<size_t>(spoken.mel.numel())}, spoken.mel.size(0), options);
+  samples.samples =
+      griffin_lim(corpus.mel, {spoken.mel.const_data_ptr<float>(), static_cast<size_t>(spoken.mel.numel())},
+                  spoken.mel.size(0), options);
   const std::vector<std::byte> wav = make_wav(samples.samples, samples.sample_rate);
-  samples.sounds.push_back({"\"" + samples.text + "\"", std::string(reinterpret_cast<const char*>(wav.data()), wav.size())});
+  samples.sounds.push_back(
+      {"\"" + samples.text + "\"", std::string(reinterpret_cast<const char*>(wav.data()), wav.size())});
   return samples;
 }
 
@@ -66,7 +72,8 @@ void record_samples(const Samples& samples, EventWriter& events, int64_t step, c
     write_file_atomically(folder / (std::string(names[i]) + ".png"), samples.pictures[i].png, Sync::no);
   }
   const std::string& wav = samples.sounds.front().wav;
-  events.audio("spoken", step, std::as_bytes(std::span(wav)), samples.sample_rate, static_cast<int64_t>(samples.samples.size()));
+  events.audio("spoken", step, std::as_bytes(std::span(wav)), samples.sample_rate,
+               static_cast<int64_t>(samples.samples.size()));
   write_file_atomically(folder / "spoken.wav", wav, Sync::no);
   events.flush();
 }

@@ -2,17 +2,19 @@
 // one, and a spoken sentence.
 #pragma once
 
+#include "corpus/corpus.h"
 #include "corpus/plan.h"
+#include "model/voice.h"
 #include "record/run_report.h"
 #include "record/tensorboard.h"
-#include "train/checkpoint.h"
-
-#include <ATen/core/Tensor.h>
+#include "train/voice_description.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 namespace myxtts {
 

@@ -3,45 +3,99 @@
 #include "base/error.h"
 #include "base/workers.h"
 #include "features/cpu/griffin_lim.h"
-#include "text/cleaner.h"
-#include "text/phonemes.h"
+#include "features/mel_spec.h"
+#include "model/hifigan.h"
+#include "model/voice.h"
+#include "record/safetensors.h"
 #include "text/sentences.h"
+#include "train/checkpoint.h"
+
+#include <map>
+#include <optional>
 
 #include <ATen/ATen.h>
 
 namespace myxtts {
+namespace fs = std::filesystem;
+namespace {
 
-std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text) {
-  const DataConfig& data = voice.config.data;
-  std::string symbols = clean_text(text, data.language);
-  if (data.text_tokens == "phonemes") symbols = to_phonemes({symbols}, data.language, {}, 1, {}).front();
-  try {
-    return voice.vocabulary.encode(symbols, data.blank_tokens);
-  } catch (const Error& error) {
-    reject_input("synth", "the voice was not trained on a character of \"{}\": {}", text, error.what());
+constexpr double pause_s = 0.2;  // between sentences
+
+HifiganGenerator read_vocoder(const fs::path& path, at::Device device, const MelSpec& mel) {
+  // It speaks the frames that it was trained on, and no others.
+  if (mel.hop_length != hifigan_hop) {
+    reject_input("synth", "{} makes {} samples a frame, the voice's frames have {}; leave --vocoder out", path.string(),
+                 hifigan_hop, mel.hop_length);
   }
+  const SafetensorsFile file(path);
+  file.verify();
+  std::map<std::string, at::Tensor> tensors;
+  for (const std::string& name : file.names()) {
+    const TensorView& view = file.tensor(name);
+    if (view.dtype != "F32")
+      reject_input("synth", "{}: {} is {}, where F32 is expected", path.string(), name, view.dtype);
+    tensors[name] = at::from_blob(const_cast<std::byte*>(view.data.data()), view.shape, at::kFloat).clone().to(device);
+  }
+  return load_hifigan(tensors, mel.n_mels);
 }
 
-Speaker::Speaker(const std::filesystem::path& checkpoint, at::Device device)
-    : description_(read_checkpoint_header(checkpoint).voice),
-      mel_(resolve_mel_spec(description_.config)),
-      voice_(description_.spec()),
-      weights_(make_weights(voice_.layout(), load_average(checkpoint, voice_.layout()).to(device), false)) {}
+}  // namespace
 
-std::vector<float> Speaker::say(const std::string& text, const SpeechOptions& options) const {
+fs::path find_voice(const fs::path& file_or_folder) {
+  if (!fs::is_directory(file_or_folder)) return file_or_folder;
+  fs::path best = file_or_folder / "best.safetensors";
+  if (fs::exists(best)) return best;
+  if (const auto newest = CheckpointFolder(file_or_folder, 1).newest([](const std::string&) {})) return *newest;
+  reject_input("synth", "{} holds no checkpoint", file_or_folder.string());
+}
+
+struct Speaker::State {
+  State(const fs::path& checkpoint, at::Device device, const fs::path& vocoder_file)
+      : description(read_checkpoint_header(checkpoint).voice),
+        mel(resolve_mel_spec(description.config)),
+        voice(description.spec()),
+        weights(make_weights(voice.layout(), load_average(checkpoint, voice.layout()).to(device), false)) {
+    if (!vocoder_file.empty()) vocoder = read_vocoder(vocoder_file, device, mel);
+  }
+
+  VoiceDescription description;
+  MelSpec mel;
+  Voice voice;
+  Weights weights;
+  std::optional<HifiganGenerator> vocoder;
+};
+
+Speaker::Speaker(const fs::path& checkpoint, int device, const fs::path& vocoder)
+    : state_(std::make_unique<State>(
+          checkpoint, device < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)),
+          vocoder)) {}
+
+Speaker::~Speaker() = default;
+
+const VoiceDescription& Speaker::description() const { return state_->description; }
+int Speaker::sample_rate() const { return state_->mel.sample_rate; }
+
+std::vector<float> Speaker::say(const std::string& text, const SpeakOptions& options) const {
   // Longer than what the voice was trained on is asking for trouble.
-  const auto longest = static_cast<size_t>(description_.config.data.max_text_length);
+  const auto longest = static_cast<size_t>(state_->description.config.data.max_text_length);
   std::vector<float> samples;
-  GriffinLimOptions griffin_lim_options;
-  griffin_lim_options.threads = available_cores();
-  griffin_lim_options.seed = options.speak.seed;
   for (const std::string& sentence : split_sentences(text, longest)) {
-    const std::vector<uint16_t> tokens = tokens_of_text(description_, sentence);
+    const std::vector<uint16_t> tokens = tokens_of_text(state_->description, sentence);
     if (tokens.empty()) continue;
-    const Spoken spoken = voice_.speak(weights_, {tokens.begin(), tokens.end()}, options.speak);
-    if (!samples.empty()) samples.insert(samples.end(), static_cast<size_t>(options.pause_s * sample_rate()), 0.0F);
-    const std::vector<float> sound = griffin_lim(mel_, {spoken.mel.const_data_ptr<float>(), static_cast<size_t>(spoken.mel.numel())},
-                                                 spoken.mel.size(0), griffin_lim_options);
+    const at::Tensor mel = state_->voice.speak(state_->weights, {tokens.begin(), tokens.end()}, options).mel;
+    if (!samples.empty()) samples.insert(samples.end(), static_cast<size_t>(pause_s * sample_rate()), 0.0F);
+    std::vector<float> sound;
+    if (state_->vocoder) {
+      const at::Tensor made =
+          hifigan_sound(*state_->vocoder, mel.unsqueeze(0).to(state_->weights.flat.device())).cpu().contiguous();
+      sound.assign(made.const_data_ptr<float>(), made.const_data_ptr<float>() + made.numel());
+    } else {
+      GriffinLimOptions how;
+      how.threads = available_cores();
+      how.seed = options.seed;
+      sound =
+          griffin_lim(state_->mel, {mel.const_data_ptr<float>(), static_cast<size_t>(mel.numel())}, mel.size(0), how);
+    }
     samples.insert(samples.end(), sound.begin(), sound.end());
   }
   if (samples.empty()) reject_input("synth", "there is nothing to say in \"{}\"", text);

@@ -1,7 +1,7 @@
 // A trained voice that speaks: text to samples.
 #pragma once
 
-#include "train/checkpoint.h"
+#include "train/voice_description.h"
 
 #include <filesystem>
 #include <memory>
@@ -10,30 +10,26 @@
 
 namespace myxtts {
 
-// Cleaned and numbered as the texts that the voice was trained on. Throws Error naming what the voice cannot say.
-std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text);
-
-struct SpeechOptions {
-  SpeakOptions speak;
-  double pause_s = 0.2;  // between sentences
-  std::filesystem::path vocoder;  // HiFi-GAN weights; empty: Griffin-Lim
-};
+// A checkpoint, or the best one of a folder of checkpoints, or else its newest.
+std::filesystem::path find_voice(const std::filesystem::path& file_or_folder);
 
 class Speaker {
  public:
-  Speaker(const std::filesystem::path& checkpoint, at::Device device);
+  // `device` is a GPU's number, or -1. `vocoder` is a file of HiFi-GAN weights; empty: Griffin-Lim.
+  Speaker(const std::filesystem::path& checkpoint, int device, const std::filesystem::path& vocoder = {});
+  ~Speaker();
+  Speaker(const Speaker&) = delete;
+  Speaker& operator=(const Speaker&) = delete;
 
-  const VoiceDescription& description() const { return description_; }
-  int sample_rate() const { return mel_.sample_rate; }
+  const VoiceDescription& description() const;
+  int sample_rate() const;
 
   // A long text is spoken sentence by sentence.
-  std::vector<float> say(const std::string& text, const SpeechOptions& options) const;
+  std::vector<float> say(const std::string& text, const SpeakOptions& options) const;
 
  private:
-  VoiceDescription description_;
-  MelSpec mel_;
-  Voice voice_;
-  Weights weights_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace myxtts

@@ -1,9 +1,9 @@
 #include "train/step.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
-
-#include <algorithm>
 
 namespace myxtts {
 

@@ -3,18 +3,12 @@
 
 #include "model/voice.h"
 #include "pipeline/loader.h"
+#include "train/figures.h"
 #include "train/optimizer.h"
 
 #include <cstdint>
 
 namespace myxtts {
-
-// What a step reports, read once the device is done with it.
-struct StepFigures {
-  double loss = 0, prior = 0, duration = 0, flow = 0;
-  double gradient_norm = 0;
-  double skipped_in_a_row = 0, skipped_total = 0;
-};
 
 class TrainingStep {
  public:
@@ -26,7 +20,7 @@ class TrainingStep {
   void add(const VoiceBatch& batch, uint64_t seed);
   void update(double learning_rate);
 
-  // Of the step before the last update; waits for that one only. Empty at first.
+  // Of the last update; waits for it.
   StepFigures last_figures();
 
   const Voice& voice() const { return voice_; }

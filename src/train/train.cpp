@@ -9,14 +9,18 @@
 #include "record/run_report.h"
 #include "record/tensorboard.h"
 #include "train/checkpoint.h"
+#include "train/metrics.h"
 #include "train/retrace_monitor.h"
 #include "train/samples.h"
 #include "train/step.h"
 
-#include <ATen/ATen.h>
-
 #include <cmath>
+#include <memory>
 #include <optional>
+#include <set>
+#include <utility>
+
+#include <ATen/ATen.h>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -97,11 +101,13 @@ class Run {
     position_.plan = plan_hash(plan_, config_.seed);
     say("{} voice of {:.1f} million weights on {} in {}", input.config.model.size,
         static_cast<double>(voice_.layout().parameters()) / 1e6,
-        device_.is_cpu() ? "the CPU" : device_name(input.loader.device), half ? "bfloat16 with float masters" : "float");
+        device_.is_cpu() ? "the CPU" : device_name(input.loader.device),
+        half ? "bfloat16 with float masters" : "float");
     resume();
     metrics_.emplace(folder_ / "metrics.jsonl", position_.step);
-    events_.emplace(config_.tensorboard_log_dir.empty() ? folder_ / "tensorboard" : fs::path(config_.tensorboard_log_dir),
-                    position_.step);
+    events_.emplace(
+        config_.tensorboard_log_dir.empty() ? folder_ / "tensorboard" : fs::path(config_.tensorboard_log_dir),
+        position_.step);
     quarantine_.emplace(folder_ / "quarantine.jsonl");
     write_file_atomically(folder_ / "config.yaml", config_to_yaml(input.config));
     write_file_atomically(folder_ / "vocabulary.json", voice_description_.vocabulary.to_json());
@@ -192,11 +198,13 @@ class Run {
     position_ = header.position;
     saved_step_ = position_.step;
     if (position_.plan != plan) {
-      warn("the corpus, its shapes or the seed are not those of {}: epoch {} begins anew", newest->string(), position_.epoch);
+      warn("the corpus, its shapes or the seed are not those of {}: epoch {} begins anew", newest->string(),
+           position_.epoch);
       position_.batch = 0;
       position_.plan = plan;
     }
-    say("resumed from {}: step {}, epoch {}, batch {}", newest->string(), position_.step, position_.epoch, position_.batch);
+    say("resumed from {}: step {}, epoch {}, batch {}", newest->string(), position_.step, position_.epoch,
+        position_.batch);
   }
 
   void one_step(BatchSource& source) {
@@ -250,9 +258,12 @@ class Run {
     report.captures = monitor_.captures(), report.retraces = monitor_.retraces();
     report.samples_per_s = static_cast<double>(window_.clips) / seconds;
     report.audio_s_per_s = window_.audio_s / seconds;
-    report.padding = 1 - static_cast<double>(window_.true_frames) / static_cast<double>(std::max<int64_t>(1, window_.frames));
+    report.padding =
+        1 - static_cast<double>(window_.true_frames) / static_cast<double>(std::max<int64_t>(1, window_.frames));
     metrics_->step(report);
-    const auto scalar = [&](const char* tag, double value) { events_->scalar(tag, report.step, static_cast<float>(value)); };
+    const auto scalar = [&](const char* tag, double value) {
+      events_->scalar(tag, report.step, static_cast<float>(value));
+    };
     scalar("loss/total", report.figures.loss);
     scalar("loss/prior", report.figures.prior);
     scalar("loss/duration", report.figures.duration);
@@ -274,9 +285,10 @@ class Run {
     if (report.figures.skipped_in_a_row >= static_cast<double>(config_.skipped_steps_limit)) {
       save();
       checkpoints_->wait();
-      fail("train", "{} updates in a row were skipped because the gradient was not finite; lower --lr (now {}), or look "
-           "at the clips of epoch {} before batch {}", report.figures.skipped_in_a_row, config_.learning_rate,
-           position_.epoch, position_.batch);
+      fail("train",
+           "{} updates in a row were skipped because the gradient was not finite; lower --lr (now {}), or look "
+           "at the clips of epoch {} before batch {}",
+           report.figures.skipped_in_a_row, config_.learning_rate, position_.epoch, position_.batch);
     }
     window_ = {};
   }
@@ -303,7 +315,8 @@ class Run {
       note_replaced(batch);
       const VoiceBatch wrapped = wrap_batch(batch, validation_corpus(), device_, dynamic());
       see_signature(wrapped, true);
-      const VoiceLosses losses = voice_.losses(weights, wrapped, draw_noise(wrapped, noise_seed(config_.seed, i, true)));
+      const VoiceLosses losses =
+          voice_.losses(weights, wrapped, draw_noise(wrapped, noise_seed(config_.seed, i, true)));
       double weight = 0;
       for (const uint32_t clip : batch.clips) {
         if (clip != no_clip) weight += validation_corpus().index.lengths()[clip].mel_frames;
@@ -332,8 +345,9 @@ class Run {
   void sample() {
     sampled_step_ = position_.step;
     const bool held_out = validation_plan_.batches_per_epoch() > 0;
-    samples_ = make_samples(voice_, step_->averaged_weights(), voice_description_, held_out ? validation_corpus() : input_.corpus,
-                            held_out ? validation_plan_ : plan_, device_);
+    samples_ =
+        make_samples(voice_, step_->averaged_weights(), voice_description_,
+                     held_out ? validation_corpus() : input_.corpus, held_out ? validation_plan_ : plan_, device_);
     record_samples(samples_, *events_, position_.step, folder_ / "samples");
     write_report();
   }

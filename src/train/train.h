@@ -4,7 +4,7 @@
 #include "base/config.h"
 #include "corpus/corpus.h"
 #include "pipeline/loader.h"
-#include "train/metrics.h"
+#include "train/figures.h"
 
 #include <atomic>
 #include <filesystem>

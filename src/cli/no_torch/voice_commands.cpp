@@ -1,0 +1,25 @@
+// `train` and `synth` where no libtorch was found: they say so.
+#include "base/error.h"
+#include "cli/commands.h"
+
+#include <CLI/CLI.hpp>
+
+namespace myxtts {
+namespace {
+
+void add_missing(CLI::App& app, Program& program, const char* name, const char* meaning) {
+  CLI::App* command = app.add_subcommand(name, std::string(meaning) + " (not in this build: no libtorch was found)");
+  command->allow_extras();
+  command->callback([&program, name] {
+    program.run = [name](Console&) -> int {
+      reject_input(name, "this build has no libtorch; `pip install torch`, or set CMAKE_PREFIX_PATH, and build again");
+    };
+  });
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, Program& program) { add_missing(app, program, "train", "train a voice"); }
+void add_synth_command(CLI::App& app, Program& program) { add_missing(app, program, "synth", "speak a text"); }
+
+}  // namespace myxtts

@@ -1,0 +1,166 @@
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/corpus_flags.h"
+#include "corpus/shapes.h"
+#include "train/train.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace myxtts {
+namespace {
+
+struct Options {
+  ConfigFlags flags;
+  bool reset = false, resume = false;
+};
+
+std::atomic<bool> stop_requested = false;
+
+// The first asks for a tidy end, the second takes one at once.
+void on_signal(int signal) {
+  if (stop_requested.exchange(true)) ::_exit(128 + signal);
+  constexpr char text[] = "\nstopping after this step; once more to leave at once\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, sizeof(text) - 1);
+}
+
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds);
+  if (whole >= 3600) return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+  if (whole >= 60) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} s", whole);
+}
+
+// epoch, loss, speed, input wait, GPU busy and retraces, as far as they are known.
+std::string status_text(const StepReport& last) {
+  if (last.step == 0) return "";
+  return fmt::format("epoch {}  loss {:.3f}  {:.1f} clips/s  {:.0f} s audio/s  wait {:.1f} %  {}retraces {}",
+                     last.epoch, last.figures.loss, last.samples_per_s, last.audio_s_per_s,
+                     100 * last.input_wait_ms / std::max(1e-9, last.step_ms),
+                     last.gpu_busy ? fmt::format("GPU {:.0f} %  ", 100 * *last.gpu_busy) : "", last.retraces);
+}
+
+void say_what_is_fed(const Corpus& corpus, const Config& config, const LoaderOptions& loader, const Console& console) {
+  const ShapePlan plan = plan_shapes(corpus.index.lengths(), config.data);
+  console.info("mode: Single-GPU buffered{}; a ring of {} batches, {} workers, {} loader",
+               loader.device < 0 ? ", on the CPU" : ", on " + device_name(loader.device), loader.ring_batches,
+               loader.workers, loader.native ? "native" : "slow-path");
+  if (config.data.pad_to_fixed_length) {
+    std::string sizes;
+    for (const Shape& shape : plan.shapes) {
+      sizes += fmt::format("{}[{}, {} | {}]", sizes.empty() ? "" : ", ", shape.batch_size, shape.text_length,
+                           shape.mel_frames);
+    }
+    console.info("static shapes [clips, tokens | frames]: {}; {:.1f} % padding", sizes, plan.padding * 100);
+  } else {
+    console.warn(
+        "static shapes are off: every new length is a new shape, which a captured step would have to be "
+        "captured for again (a retrace)");
+  }
+}
+
+int run_train(const Options& options, const std::string& json_file, const Console& console) {
+  const ResolvedConfig config = options.flags.load();
+  const DataConfig& data = config.values.data;
+  if (data.train_data.empty()) reject_input("train", "no corpus is named; give --train-data DIR");
+  if (options.reset && options.resume) reject_input("train", "--resume and --reset-training are opposites; give one");
+  const LoaderOptions loader = loader_options(config.values, console);
+  const Corpus corpus = open_corpus_loudly(data.train_data, config.values, {}, console);
+  const size_t rejected = corpus.index.summary().rejected.size();
+  if (rejected > 0) {
+    console.warn("{} clips of {} are not used; `myxtts prepare {}` lists them with their reasons", rejected,
+                 rejected + corpus.index.size(), data.train_data);
+  }
+  std::optional<Corpus> validation;
+  if (!data.val_data.empty()) {
+    const std::set<char32_t> symbols = corpus.vocabulary.symbols();
+    PrepareOptions prepare;
+    prepare.symbols = &symbols;
+    Config other = config.values;
+    other.data.vocabulary.clear();
+    validation.emplace(open_corpus_loudly(data.val_data, other, prepare, console));
+  }
+  say_what_is_fed(corpus, config.values, loader, console);
+  catch_signals();
+
+  std::unique_ptr<ProgressBar> bar;
+  const bool drawn = console.shows_progress();
+  TrainListener listener;
+  listener.say = [&](const std::string& text) {
+    bar.reset();
+    console.info("{}", text);
+  };
+  listener.warn = [&](const std::string& text) {
+    bar.reset();
+    console.warn("{}", text);
+  };
+  listener.step = [&](int64_t step, int64_t total, const StepReport& last) {
+    if (!bar) bar = std::make_unique<ProgressBar>(console, "training", static_cast<uint64_t>(total));
+    bar->update(static_cast<uint64_t>(step), status_text(last));
+  };
+  const Stopwatch since;
+  double told_s = -1e9;
+  listener.logged = [&](const StepReport& report) {
+    constexpr double every_s = 10;  // plain lines where nobody watches a bar
+    if (drawn || since.seconds() - told_s < every_s) return;
+    told_s = since.seconds();
+    console.info("step {}  {}", report.step, status_text(report));
+  };
+  const TrainSummary summary = train(
+      {config.values, corpus, validation ? &*validation : nullptr, loader, options.reset}, listener, stop_requested);
+  bar.reset();
+  console.info("{} {} of {} steps in {}; loss {:.4f} at first, {:.4f} at last; input wait {:.2f} %; {} retraces",
+               summary.interrupted ? "stopped after" : "done:", summary.steps, summary.total_steps,
+               duration_text(summary.seconds), summary.first_loss, summary.last_loss, summary.input_wait * 100,
+               summary.retraces);
+  console.info("checkpoint: {}\nreport:     {}", summary.checkpoint.string(), summary.report.string());
+  if (summary.interrupted) console.info("the same command goes on from there");
+  if (!json_file.empty()) {
+    const nlohmann::ordered_json json = {{"steps", summary.steps},
+                                         {"total_steps", summary.total_steps},
+                                         {"first_loss", summary.first_loss},
+                                         {"last_loss", summary.last_loss},
+                                         {"best_validation", summary.best_validation},
+                                         {"seconds", summary.seconds},
+                                         {"input_wait", summary.input_wait},
+                                         {"captures", summary.captures},
+                                         {"retraces", summary.retraces},
+                                         {"skipped", summary.skipped},
+                                         {"interrupted", summary.interrupted},
+                                         {"stopped_early", summary.stopped_early},
+                                         {"checkpoint", summary.checkpoint.string()},
+                                         {"report", summary.report.string()}};
+    write_file_atomically(json_file, json.dump(2) + "\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, Program& program) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("train", "train a voice; goes on by itself where an earlier run stopped");
+  command->add_flag("--resume", options->resume, "go on from the newest checkpoint (as it does anyway)");
+  command->add_flag("--reset-training", options->reset, "put an earlier run aside, deleting nothing, and begin anew");
+  add_json_option(*command, program);
+  add_config_flags(*command, options->flags);
+  command->callback([&program, options] {
+    program.run = [&program, options](Console& console) { return run_train(*options, program.json_file, console); };
+  });
+}
+
+}  // namespace myxtts
