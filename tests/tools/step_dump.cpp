@@ -1,0 +1,67 @@
+// step_dump IN.safetensors OUT.safetensors: one step's losses and gradients, for tests/program/test_parity.py, which
+// compares them with PyTorch's. IN holds `model.*`, the batch and what is random; its metadata the size and the mel's
+// mean and deviation.
+#include "model/voice.h"
+#include "record/safetensors.h"
+
+#include <ATen/ATen.h>
+
+#include <cstdio>
+#include <exception>
+
+namespace myxtts {
+namespace {
+
+at::Tensor read(const SafetensorsFile& file, const std::string& name) {
+  const TensorView& view = file.tensor(name);
+  return at::from_blob(const_cast<std::byte*>(view.data.data()), view.shape, view.dtype == "I32" ? at::kInt : at::kFloat).clone();
+}
+
+TensorView view_of(const std::string& name, const at::Tensor& tensor) {
+  return {name, tensor.scalar_type() == at::kInt ? "I32" : "F32", tensor.sizes().vec(),
+          {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
+}
+
+void dump(const char* in, const char* out) {
+  const SafetensorsFile file(in);
+  const VoiceBatch batch = {read(file, "tokens"), read(file, "text_lengths"), read(file, "mel_lengths"), read(file, "mel")};
+  const FlowNoise noise = {read(file, "time"), read(file, "noise")};
+  VoiceSpec spec;
+  spec.size = model_size(file.metadata().at("size"));
+  spec.vocabulary = file.tensor("model.encoder.embedding").shape[0];
+  spec.n_mels = batch.mel.size(2);
+  spec.mel_mean = std::stod(file.metadata().at("mel_mean"));
+  spec.mel_deviation = std::stod(file.metadata().at("mel_std"));
+  const Voice voice(spec);
+  const at::Tensor flat = at::zeros({voice.layout().elements()});
+  const std::vector<at::Tensor> views = voice.layout().views(flat);
+  for (size_t i = 0; i < views.size(); ++i) views[i].copy_(read(file, "model." + voice.layout().specs()[i].name));
+  const Weights weights = make_weights(voice.layout(), flat, true);
+  const VoiceLosses losses = voice.losses(weights, batch, noise);
+  losses.total.backward();
+
+  std::vector<std::pair<std::string, at::Tensor>> results = {{"loss", losses.total.detach()},
+                                                             {"loss_prior", losses.prior.detach()},
+                                                             {"loss_duration", losses.duration.detach()},
+                                                             {"loss_flow", losses.flow.detach()},
+                                                             {"token_of_frame", losses.token_of_frame}};
+  const std::vector<at::Tensor> gradients = voice.layout().views(weights.gradients);
+  for (size_t i = 0; i < gradients.size(); ++i) results.emplace_back("gradient." + voice.layout().specs()[i].name, gradients[i]);
+  std::vector<TensorView> written;
+  for (const auto& [name, tensor] : results) written.push_back(view_of(name, tensor));
+  write_safetensors(out, written);
+}
+
+}  // namespace
+}  // namespace myxtts
+
+int main(int count, char** arguments) {
+  try {
+    if (count != 3) throw std::runtime_error("step_dump IN.safetensors OUT.safetensors");
+    myxtts::dump(arguments[1], arguments[2]);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

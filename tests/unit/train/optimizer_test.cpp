@@ -1,0 +1,103 @@
+#include "train/optimizer.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace myxtts {
+namespace {
+
+ParameterLayout two_parameters() {
+  ParameterLayout layout;
+  layout.add("vector", {3}, 0, 1);
+  layout.add("matrix", {2, 2}, 1);
+  layout.arrange();
+  return layout;
+}
+
+struct Example {
+  Example() : layout(two_parameters()), state(make_optimizer_state(layout.initial(1))), weights(make_weights(layout, state.master, true)) {}
+
+  void set_gradient(float value) { weights.gradients.fill_(value); }
+  at::Tensor update(double rate = 0.1) { return update_weights(settings, layout, at::full({}, rate), weights, state); }
+
+  ParameterLayout layout;
+  OptimizerSettings settings;
+  OptimizerState state;
+  Weights weights;
+};
+
+// AdamW, written down once more for one number.
+double by_hand(double weight, const std::vector<double>& gradients, double rate, double decay, const OptimizerSettings& s) {
+  double m = 0, v = 0;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    m = s.first_decay * m + (1 - s.first_decay) * gradients[i];
+    v = s.second_decay * v + (1 - s.second_decay) * gradients[i] * gradients[i];
+    const auto n = static_cast<double>(i + 1);
+    weight -= rate * decay * weight;
+    weight -= rate * (m / (1 - std::pow(s.first_decay, n))) / (std::sqrt(v / (1 - std::pow(s.second_decay, n))) + s.least);
+  }
+  return weight;
+}
+
+TEST(Optimizer, does_what_adamw_says_with_decay_for_matrices_alone) {
+  Example example;
+  example.settings.gradient_clip = 1e9;
+  const std::vector<at::Tensor> before = example.layout.views(example.state.master.clone());
+  const std::vector<double> gradients = {0.5, -0.25, 2.0};
+  for (const double gradient : gradients) {
+    example.set_gradient(static_cast<float>(gradient));
+    example.update();
+  }
+  const std::vector<at::Tensor> after = example.layout.views(example.state.master);
+  EXPECT_NEAR(after[0][1].item<double>(), by_hand(before[0][1].item<double>(), gradients, 0.1, 0, example.settings), 1e-5);
+  EXPECT_NEAR(after[1][0][1].item<double>(), by_hand(before[1][0][1].item<double>(), gradients, 0.1, 0.01, example.settings), 1e-5);
+  EXPECT_EQ(example.weights.gradients.abs().max().item<float>(), 0);
+}
+
+TEST(Optimizer, shortens_a_long_gradient_and_reports_its_norm) {
+  Example example;
+  example.settings.gradient_clip = 1;
+  example.set_gradient(100);
+  const double norm = 100 * std::sqrt(static_cast<double>(example.layout.elements()));
+  EXPECT_NEAR(example.update().item<double>(), norm, norm * 1e-5);
+  EXPECT_NEAR(example.state.first_moment.norm().item<double>(), (1 - example.settings.first_decay) * 1, 1e-5);
+}
+
+TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_but_the_counters) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    Example example;
+    example.set_gradient(0.5);
+    example.update();
+    const OptimizerState before = {example.state.master.clone(), example.state.average.clone(), example.state.first_moment.clone(),
+                                   example.state.second_moment.clone(), example.state.updates.clone(), {}, {}};
+    example.weights.gradients[1] = bad;
+    example.update();
+    EXPECT_TRUE(example.state.master.equal(before.master));
+    EXPECT_TRUE(example.state.average.equal(before.average));
+    EXPECT_TRUE(example.state.first_moment.equal(before.first_moment));
+    EXPECT_TRUE(example.state.second_moment.equal(before.second_moment));
+    EXPECT_TRUE(example.state.updates.equal(before.updates));
+    EXPECT_EQ(example.state.skipped.item<float>(), 1);
+    EXPECT_EQ(example.weights.gradients.abs().max().item<float>(), 0);
+    example.set_gradient(0.5);
+    example.update();
+    EXPECT_EQ(example.state.skipped.item<float>(), 0);
+    EXPECT_EQ(example.state.skipped_total.item<float>(), 1);
+  }
+}
+
+TEST(Schedule, rises_then_falls_to_a_tenth) {
+  EXPECT_NEAR(scheduled_learning_rate(1, 0, 10, 100), 0.1, 1e-9);
+  EXPECT_NEAR(scheduled_learning_rate(1, 9, 10, 100), 1, 1e-9);
+  EXPECT_NEAR(scheduled_learning_rate(1, 100, 10, 100), 0.1, 1e-9);
+  for (int64_t step = 10; step < 100; ++step) {
+    EXPECT_LE(scheduled_learning_rate(1, step + 1, 10, 100), scheduled_learning_rate(1, step, 10, 100));
+  }
+  EXPECT_NEAR(scheduled_learning_rate(1, 0, 0, 1), 1, 1e-9);
+}
+
+}  // namespace
+}  // namespace myxtts
