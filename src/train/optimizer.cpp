@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 namespace myxtts {
 

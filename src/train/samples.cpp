@@ -9,6 +9,7 @@
 #include "train/step.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 namespace myxtts {
 namespace {

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 namespace myxtts {
 namespace fs = std::filesystem;
