@@ -33,6 +33,7 @@ def random_weights():
         fan = shape[1] * shape[2] if not name.startswith("ups") else shape[0] * 2
         weights[name + ".weight"] = torch.randn(shape) * (1.2 / fan**0.5)
         weights[name + ".bias"] = torch.randn(out) * 0.1
+    weights["conv_post.weight"] *= 0.1  # so that tanh does not hide what comes before it
     return weights
 
 
@@ -91,7 +92,7 @@ def mel():
 
 def test_it_sounds_as_the_published_generator_does(weights, mel, tmp_path):
     expected = reference(weights, mel).numpy()
-    assert expected.shape == (2, 256 * FRAMES) and 0.01 < np.abs(expected).mean() < 0.9
+    assert expected.shape == (2, 256 * FRAMES) and 0.05 < np.abs(expected).mean() < 0.7
     for form in (weights, split(weights, ".weight_g", ".weight_v"),
                  split(weights, ".parametrizations.weight.original0", ".parametrizations.weight.original1")):
         got = sound(tmp_path, form, mel)

@@ -126,3 +126,50 @@ def test_a_preset_of_ones_own(myxtts, corpus, tmp_path):
     assert "did you mean n_mels" in myxtts("mel", corpus / "wavs" / "demo-00001.wav", "x.npy", "--config", config, status=2).stderr
     for name in PRESETS:
         assert name in myxtts("mel", "--list").stdout
+
+
+def difference(mel, samples):
+    """How far the sound's log-mel is from the one it was made from."""
+    return np.abs(reference("hifigan", samples)[: len(mel)] - mel).mean()
+
+
+def librosa_sound(mel, rate):
+    import librosa
+
+    magnitude = librosa.feature.inverse.mel_to_stft(np.exp(mel.T), sr=rate, n_fft=1024, power=1.0, fmin=0, fmax=8000)
+    sound = librosa.griffinlim(magnitude, n_iter=60, hop_length=256, n_fft=1024, center=False, momentum=0.99, random_state=1)
+    padding = (1024 - 256) // 2
+    sound = sound[padding : padding + 256 * len(mel)]
+    return np.clip(np.round(sound * 32768), -32768, 32767) / 32768  # as it would be in a file
+
+
+@pytest.mark.parametrize("clip", ["demo-00003", "demo-00005"])
+def test_resynth_is_as_near_to_the_mel_as_librosas(myxtts, corpus, tmp_path, clip):
+    done = myxtts("mel", corpus / "wavs" / f"{clip}.wav", tmp_path / "out.npy", "--resynth", tmp_path / "out.wav")
+    mel = np.load(tmp_path / "out.npy")
+    sound, rate = soundfile.read(tmp_path / "out.wav")
+    assert rate == 22050 and len(sound) == 256 * len(mel) and "by Griffin-Lim" in done.stdout
+    own, rivals = difference(mel, sound), difference(mel, librosa_sound(mel, rate))
+    assert own < 1.1 * rivals, f"ours {own:.3f}, librosa's {rivals:.3f}"
+    original, _ = soundfile.read(corpus / "wavs" / f"{clip}.wav")
+    assert 0.8 < np.std(sound) / np.std(original) < 1.25
+
+
+def test_resynth_is_at_the_presets_rate_and_the_same_each_time(myxtts, corpus, tmp_path):
+    clip = corpus / "wavs" / "demo-00001.wav"
+    for name in ("a", "b"):
+        myxtts("mel", clip, tmp_path / f"{name}.npy", "--preset", "vocos", "--resynth", tmp_path / f"{name}.wav")
+    assert soundfile.info(tmp_path / "a.wav").samplerate == 24000
+    assert (tmp_path / "a.wav").read_bytes() == (tmp_path / "b.wav").read_bytes()
+    myxtts("mel", clip, tmp_path / "without.npy", "--preset", "vocos")
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "without.npy").read_bytes()
+
+
+def test_resynth_refuses_what_cannot_be_heard_and_writes_nothing(myxtts, corpus, tmp_path):
+    clip, out, wav = corpus / "wavs" / "demo-00001.wav", tmp_path / "out.npy", tmp_path / "out.wav"
+    assert "tf_signal spreads every clip" in myxtts("mel", clip, out, "--preset", "tf_signal", "--resynth", wav, status=2).stderr
+    assert "the same file" in myxtts("mel", clip, out, "--resynth", out, status=2).stderr
+    soundfile.write(tmp_path / "short.wav", np.zeros(200), 22050)
+    assert "too short for --resynth" in myxtts("mel", tmp_path / "short.wav", out, "--resynth", wav, status=1).stderr
+    assert not out.exists() and not wav.exists()
+    assert "--resynth" in myxtts("mel", "--help").stdout

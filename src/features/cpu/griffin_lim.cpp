@@ -97,8 +97,8 @@ class PaddedSignal {
       }
     }
     fold(squares);
-    // Where windows hardly reach, a sample would be little noise divided by next to nothing.
-    const double least = 1e-3 * *std::max_element(squares.begin(), squares.end());
+    // Where windows hardly reach, a sample would be a little noise divided by next to nothing.
+    const double least = std::max(1e-3 * *std::max_element(squares.begin(), squares.end()), 1e-12);
     for (int64_t i = 0; i < samples_; ++i) {
       gains_.push_back(static_cast<float>(1.0 / std::max(squares[static_cast<size_t>(before_ + i)], least)));
     }
@@ -180,6 +180,9 @@ std::vector<float> griffin_lim(const MelSpec& spec, std::span<const float> mel, 
   if (mel.size() != static_cast<size_t>(frames * spec.n_mels)) {
     fail("griffin-lim", "the mel has {} values; {} frames of {} have {}", mel.size(), frames, spec.n_mels,
          frames * spec.n_mels);
+  }
+  if (options.iterations < 0 || !(options.momentum >= 0)) {
+    fail("griffin-lim", "iterations ({}) and momentum ({}) must not be negative", options.iterations, options.momentum);
   }
   const int64_t samples = griffin_lim_samples(spec, frames);
   if (samples == 0) return {};

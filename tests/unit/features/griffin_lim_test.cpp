@@ -146,6 +146,18 @@ TEST(GriffinLim, momentum_and_iterations_bring_the_mel_nearer) {
 TEST(GriffinLim, refuses_what_cannot_be_undone_or_does_not_fit) {
   EXPECT_THROW(griffin_lim(mel_preset("tf_signal"), {}, 0), Error);
   EXPECT_THROW(griffin_lim(mel_preset("hifigan"), std::vector<float>(81), 1), Error);
+  EXPECT_THROW(griffin_lim(mel_preset("hifigan"), std::vector<float>(80), 1, {.iterations = -1}), Error);
+}
+
+TEST(GriffinLim, windows_that_leave_gaps_leave_silence) {
+  MelSpec spec = mel_preset("hifigan");
+  spec.hop_length = spec.n_fft;
+  for (const int win_length : {1, 100}) {
+    spec.win_length = win_length;
+    const std::vector<float> sound = griffin_lim(spec, std::vector<float>(400, 1.0F), 5);
+    EXPECT_TRUE(all_finite(sound));
+    EXPECT_EQ(sound.front(), 0.0F);
+  }
 }
 
 #if defined(__x86_64__)
