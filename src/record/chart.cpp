@@ -95,16 +95,23 @@ std::string draw_axes(const LineChart& chart, const Axis& x, const Axis& y) {
   }
   svg += rule(left, bottom, right, bottom, 0.6);
   svg += text_at((left + right) / 2, bottom + 36, "middle", chart.x_label);
-  return svg + text_at(right, 18, "end", chart.y_label + (chart.log_y ? " (logarithmic)" : "")) + "\n";
+  const std::string gap = chart.y_label.empty() || !chart.log_y ? "" : ", ";
+  const std::string unit = chart.y_label + gap + (chart.log_y ? "logarithmic" : "");
+  return svg + text_at(right, 18, "end", unit) + "\n";
+}
+
+// As the value of a style; the page's colour, or one of our own where the page has none.
+std::string colour_of(size_t number_of_series) {
+  static constexpr std::array<const char*, 6> colours = {"#2563c9", "#c2410c", "#15803d",
+                                                         "#7e3fb5", "#a16207", "#0e7490"};
+  const size_t i = number_of_series % colours.size();
+  return fmt::format("var(--line-{},{})", i + 1, colours[i]);
 }
 
 std::string stroke_of(size_t number_of_series) {
-  static constexpr std::array<const char*, 6> colours = {"#2563c9", "#c2410c", "#15803d",
-                                                         "#7e3fb5", "#a16207", "#0e7490"};
   static constexpr std::array<const char*, 6> dashes = {"none", "7 3", "2 3", "10 3 2 3", "4 2", "12 4"};
-  const size_t i = number_of_series % colours.size();
-  return fmt::format("fill=\"none\" stroke-width=\"1.7\" stroke-dasharray=\"{}\" style=\"stroke:var(--line-{},{})\"",
-                     dashes[i], i + 1, colours[i]);
+  return fmt::format("fill=\"none\" stroke-width=\"1.7\" stroke-dasharray=\"{}\" style=\"stroke:{}\"",
+                     dashes[number_of_series % dashes.size()], colour_of(number_of_series));
 }
 
 std::string draw_series(const Series& series, size_t order, const Axis& x, const Axis& y) {
@@ -114,8 +121,9 @@ std::string draw_series(const Series& series, size_t order, const Axis& x, const
   for (const Point& point : points) {
     places += fmt::format("{:.1f},{:.1f} ", x.place(point.x), y.place(point.y));
     if (points.size() <= few) {
-      dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.2\" {}><title>{}: {}</title></circle>",
-                          x.place(point.x), y.place(point.y), stroke_of(order), number(point.x), number(point.y));
+      dots +=
+          fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\" style=\"fill:{}\"><title>{}: {}</title></circle>",
+                      x.place(point.x), y.place(point.y), colour_of(order), number(point.x), number(point.y));
     }
   }
   return fmt::format("<polyline points=\"{}\" stroke-linejoin=\"round\" {}/>{}\n", places, stroke_of(order), dots);
@@ -217,9 +225,9 @@ std::string make_histogram(std::string_view title, std::string_view x_label, std
     const double x = left + static_cast<double>(i) * step;
     const double tall = static_cast<double>(bars[i].count) * (bottom - top) / static_cast<double>(largest);
     svg += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" style=\"fill:var(--line-1,#2563c9)\">"
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" style=\"fill:{}\">"
         "<title>{}+: {}</title></rect>",
-        x + step * 0.04, bottom - tall, step * 0.92, tall, number(bars[i].from), bars[i].count);
+        x + step * 0.04, bottom - tall, step * 0.92, tall, colour_of(0), number(bars[i].from), bars[i].count);
     if (i % label_every != 0) continue;
     svg += text_at(x + step / 2, bottom - tall - 4, "middle", fmt::format("{}", bars[i].count));
     svg += text_at(x + step / 2, bottom + 18, "middle", number(bars[i].from)) + "\n";

@@ -226,7 +226,8 @@ SafetensorsFile::SafetensorsFile(fs::path path) : path_(std::move(path)), file_(
   const Json header = parse_header(text, path_);
   if (header.contains(metadata_key)) metadata_ = parse_metadata(header[metadata_key], path_);
   if (metadata_.contains("checksum") || metadata_.contains("header_checksum")) {
-    if (!text.starts_with(header_start) || metadata_["header_checksum"] != hash_hex(hash_of_header(text))) {
+    if (!metadata_.contains("checksum") || !text.starts_with(header_start) ||
+        metadata_["header_checksum"] != hash_hex(hash_of_header(text))) {
       reject_input("safetensors", "{}: its header does not match its checksum; the file is damaged", path_.string());
     }
   }
