@@ -114,17 +114,14 @@ std::array<double, 3> linear_rgb(double lightness, double chroma, double hue_deg
           -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s};
 }
 
-// Lightness grows evenly while the hue turns from blue over green to yellow, as colourful as a screen can show.
+// Lightness grows evenly while the hue turns from blue over green to yellow. The chroma is a smooth curve just within
+// what a screen can show: a kink in it would be seen as an edge that is not in the values.
 std::string make_palette() {
   std::string palette;
   for (int shade = 0; shade < shades; ++shade) {
     const double share = static_cast<double>(shade) / (shades - 1);
-    const double lightness = 0.16 + 0.80 * share, hue = 275 - 168 * share;
-    std::array<double, 3> rgb{};
-    for (double chroma = 0.16; chroma >= 0; chroma -= 0.002) {
-      rgb = linear_rgb(lightness, chroma, hue);
-      if (std::all_of(rgb.begin(), rgb.end(), [](double light) { return light >= 0 && light <= 1; })) break;
-    }
+    const double chroma = 0.075 + 0.045 * std::pow(1 - share, 10) + 0.1 * std::pow(share, 3);
+    const std::array<double, 3> rgb = linear_rgb(0.20 + 0.75 * share, chroma, 275 - 168 * share);
     for (const double light : rgb) {
       const double shown = light <= 0.0031308 ? 12.92 * light : 1.055 * std::pow(light, 1 / 2.4) - 0.055;
       palette += static_cast<char>(std::lround(255 * std::clamp(shown, 0.0, 1.0)));
