@@ -34,6 +34,15 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path&
   }
 }
 
+// A new name is only lasting when its folder is synced too. A file system that cannot do that is no reason to fail: the
+// file itself is whole.
+void sync_folder(const fs::path& folder) {
+  const Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (directory.number >= 0) ::fsync(directory.number);
+}
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
 }  // namespace
 
 std::string read_text_file(const fs::path& path, uint64_t max_bytes) {
@@ -47,8 +56,7 @@ std::string read_text_file(const fs::path& path, uint64_t max_bytes) {
 }
 
 void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes, Sync sync) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const fs::path temporary = folder / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
+  const fs::path temporary = folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
   try {
     const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
     if (file.number < 0) fail("write", "{}: {}", path.string(), system_reason());
@@ -59,9 +67,7 @@ void write_file_atomically(const fs::path& path, std::span<const std::byte> byte
     ::unlink(temporary.c_str());
     throw;
   }
-  if (sync == Sync::no) return;
-  const Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  if (directory.number >= 0) ::fsync(directory.number);
+  if (sync == Sync::yes) sync_folder(folder_of(path));
 }
 
 void write_file_atomically(const fs::path& path, std::string_view text, Sync sync) {
@@ -69,7 +75,7 @@ void write_file_atomically(const fs::path& path, std::string_view text, Sync syn
 }
 
 FileWriter::FileWriter(fs::path path) : path_(std::move(path)) {
-  temporary_ = path_.parent_path() / fmt::format(".{}.{}.tmp", path_.filename().string(), ::getpid());
+  temporary_ = folder_of(path_) / fmt::format(".{}.{}.tmp", path_.filename().string(), ::getpid());
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail("write", "{}: {}", path_.string(), system_reason());
 }
@@ -105,6 +111,7 @@ void FileWriter::finish() {
     fail("write", "{}: {}", path_.string(), system_reason());
   }
   ::close(std::exchange(descriptor_, -1));
+  sync_folder(folder_of(path_));
 }
 
 void FileWriter::flush() {

@@ -31,7 +31,7 @@ class FileWriter {
   uint64_t position() const { return position_; }
   void write(std::span<const std::byte> bytes);
   void overwrite(uint64_t at, std::span<const std::byte> bytes);  // what was written before
-  void finish();                                                  // synced, then renamed
+  void finish();                                                  // synced, renamed, and the folder synced
 
  private:
   void flush();

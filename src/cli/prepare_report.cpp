@@ -1,5 +1,8 @@
 #include "cli/prepare_report.h"
 
+#include "record/chart.h"
+#include "record/html_page.h"
+
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -49,58 +52,19 @@ Json json_of(const std::vector<RejectedClip>& clips) {
   return list;
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
+std::string chart_of(const std::string& title, const std::string& unit, const std::map<int64_t, int64_t>& counts) {
+  std::vector<HistogramBar> bars;
+  for (const auto& [from, count] : counts) bars.push_back({static_cast<double>(from), count});
+  return make_histogram(title, unit, bars);
 }
 
-std::string svg_histogram(const std::string& title, const std::map<int64_t, int64_t>& counts) {
-  constexpr int width = 720, height = 220, foot = 24;
-  const double step = static_cast<double>(width) / static_cast<double>(std::max<size_t>(counts.size(), 1));
-  std::string svg =
-      fmt::format("<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">",
-                  title, width, height + foot, title);
-  size_t i = 0;
-  for (const auto& [from, count] : counts) {
-    const double tall = static_cast<double>(count) * (height - 16) / static_cast<double>(largest_of(counts));
-    const double left = static_cast<double>(i++) * step;
-    svg +=
-        fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"><title>{}+: {}</title></rect>",
-                    left + 2, height - tall, step - 4, tall, from, count);
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", left + step / 2, height - tall - 4, count);
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}</text>", left + step / 2, height + 16, from);
-  }
-  return svg + "</svg></figure>";
+void add_table(HtmlPage& page, const std::string& title, const std::vector<RejectedClip>& clips) {
+  if (clips.empty()) return;
+  std::vector<TableRow> rows;
+  for (const RejectedClip& clip : clips) rows.push_back({fmt::format("{}", clip.line), clip.id, clip.reason});
+  page.section(fmt::format("{} ({})", title, clips.size()));
+  page.table({"line", "id", "why"}, rows);
 }
-
-std::string html_table(const std::string& title, const std::vector<RejectedClip>& clips) {
-  if (clips.empty()) return "";
-  std::string html =
-      fmt::format("<h2>{} ({})</h2><table><tr><th>line</th><th>id</th><th>why</th></tr>", title, clips.size());
-  for (const RejectedClip& clip : clips) {
-    html += fmt::format("<tr><td>{}</td><td dir=\"auto\">{}</td><td dir=\"auto\">{}</td></tr>", clip.line,
-                        escaped(clip.id), escaped(clip.reason));
-  }
-  return html + "</table>";
-}
-
-constexpr const char* style =
-    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 "
-    "1rem}table{border-collapse:collapse}td,th{padding:.2rem .8rem .2rem 0;text-align:start;vertical-align:top}"
-    "svg{width:100%;height:auto}rect{fill:#3b7dd8}text{font-size:12px;text-anchor:middle;fill:currentColor}"
-    "figure{margin:1.5rem 0}figcaption{font-weight:600}";
 
 }  // namespace
 
@@ -180,23 +144,25 @@ std::string PrepareReport::to_json() const {
 }
 
 std::string PrepareReport::to_html() const {
-  const std::string name = escaped(where_);
-  std::string html = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width\"><title>{0}</title><style>{1}</style></head><body><main><h1>{0}</h1>"
-      "<p>{2} clips accepted, {3} rejected, {4:.2f} hours. Padding {5:.1f} % of all frames in {6} static shapes; one "
-      "fixed "
-      "shape would pad {7:.1f} %.</p>",
-      name, style, corpus_.index.size(), summary_.rejected.size(), summary_.seconds / 3600, 100 * plan_.padding,
-      plan_.shapes.size(), 100 * padding_of_one_shape_);
-  html += svg_histogram("mel frames a clip", frames_) + svg_histogram("tokens a clip", tokens_);
-  html += "<h2>Static shapes</h2><table><tr><th>batch</th><th>mel frames</th><th>text</th><th>clips</th></tr>";
+  HtmlPage page(where_);
+  page.paragraph(
+      fmt::format("{} clips accepted, {} rejected, {:.2f} hours. Padding {:.1f} % of all frames in {} static shapes; "
+                  "one fixed shape "
+                  "would pad {:.1f} %.",
+                  corpus_.index.size(), summary_.rejected.size(), summary_.seconds / 3600, 100 * plan_.padding,
+                  plan_.shapes.size(), 100 * padding_of_one_shape_));
+  page.chart(chart_of("Lengths of the clips", "mel frames", frames_));
+  page.chart(chart_of("Lengths of the texts", "tokens", tokens_));
+  std::vector<TableRow> shapes;
   for (const Shape& shape : plan_.shapes) {
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>", shape.batch_size, shape.mel_frames,
-                        shape.text_length, shape.clips.size());
+    shapes.push_back({fmt::format("{}", shape.batch_size), fmt::format("{}", shape.mel_frames),
+                      fmt::format("{}", shape.text_length), fmt::format("{}", shape.clips.size())});
   }
-  html += "</table>" + html_table("Rejected", summary_.rejected) + html_table("Truncated", summary_.truncated);
-  return html + "</main></body></html>\n";
+  page.section("Static shapes");
+  page.table({"batch", "mel frames", "text", "clips"}, shapes);
+  add_table(page, "Rejected", summary_.rejected);
+  add_table(page, "Truncated", summary_.truncated);
+  return std::move(page).finish();
 }
 
 }  // namespace myxtts

@@ -1,0 +1,42 @@
+// Charts as inline SVG for a page: text in the page's own colour, lines in the page's colours `--line-1` to `--line-6`
+// (with a fallback of their own), so that they can be read on light and on dark. Lines differ in their dashes too, for
+// eyes that do not tell the colours apart. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace myxtts {
+
+struct Point {
+  double x, y;
+};
+
+struct Series {
+  std::string name;
+  std::vector<Point> points;  // in ascending order of x
+};
+
+struct LineChart {
+  std::string title, x_label, y_label;
+  std::vector<Series> series;
+  bool log_y = false;
+};
+
+// Values that cannot be drawn (not finite, or not above 0 on a logarithmic scale) are left out, and the chart says how
+// many they are.
+std::string make_line_chart(const LineChart& chart);
+
+// At most about `most` points, in order, of which the first, the last and every stretch's least and largest are kept.
+std::vector<Point> thin_points(std::span<const Point> points, size_t most = 500);
+
+struct HistogramBar {
+  double from;  // where the bar begins; it ends where the next begins
+  int64_t count;
+};
+std::string make_histogram(std::string_view title, std::string_view x_label, std::span<const HistogramBar> bars);
+
+}  // namespace myxtts

@@ -1,0 +1,29 @@
+// Cyclic redundancy checks of 32 bits, reflected, as PNG (the polynomial of Ethernet) and TFRecord (Castagnoli's) have
+// them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace myxtts {
+
+constexpr uint32_t crc_of_png = 0xEDB88320U, crc_of_tfrecord = 0x82F63B78U;
+
+template <uint32_t polynomial>
+uint32_t crc32(std::string_view bytes) {
+  static constexpr std::array<uint32_t, 256> table = [] {
+    std::array<uint32_t, 256> made{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t crc = i;
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) * polynomial);
+      made[i] = crc;
+    }
+    return made;
+  }();
+  uint32_t crc = ~0U;
+  for (const char byte : bytes) crc = (crc >> 8) ^ table[(crc ^ static_cast<unsigned char>(byte)) & 0xFF];
+  return ~crc;
+}
+
+}  // namespace myxtts
