@@ -2,11 +2,13 @@
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("MYXTTS", ROOT / "build" / "myxtts"))
+sys.path.insert(0, str(ROOT / "bench"))  # for the twin
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,229 @@
+"""Claim to be measured: a training step of the voice costs no more than PyTorch's best for one static shape
+(reduce-overhead), and does not stall where lengths vary.
+
+  python bench/step_rivals.py [--device cuda] [--size normal] [--only TEXT] [--average] [--out FILE]
+
+Batch: 16 rows x 800 frames x 150 tokens, or as long as a random 400 to 800 frames each step.
+Rivals: the same voice in PyTorch (bench/twin/), bf16, clipping, fused AdamW: eager, torch.compile, reduce-overhead.
+They are favoured: the alignment is given to them, while ours searches for it inside the step; rows are full, so that
+they need no attention mask (the forms "with a key mask" show its price); input is on the device already; the average
+of the weights is left out unless asked for.
+Figure: median ms from step to step by CUDA events, the host never waiting. Spread: std / mean. Warm-up comes first, and
+its time is the time to compile. Limit: matrix products and attention alone, at --tflops.
+MYXTTS names the program (default build/myxtts); where it has no `bench step`, the rivals run alone."""
+import argparse
+import dataclasses
+import datetime
+import gc
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")  # else an earlier run's code hides the time to compile
+
+import numpy as np
+import torch
+
+from twin.step import Trainer
+from twin.voice import Voice, step_flops
+
+PROGRAM = os.environ.get("MYXTTS", "build/myxtts")
+VOCABULARY, N_MELS = 100, 80
+
+
+@dataclasses.dataclass
+class Form:
+    mode: str
+    weights: str = "autocast"
+    key_mask: bool = False
+    varying: bool = False
+    padded_to: int = 1  # lengths are rounded up to a multiple of it
+    dynamic: bool | None = None
+
+    def __str__(self):
+        name = {"eager": "PyTorch eager", "compile": "torch.compile", "reduce-overhead": "torch.compile reduce-overhead"}[self.mode]
+        name += ", dynamic" if self.dynamic else ""
+        name += ", bf16 weights" if self.weights == "masters" else ""
+        name += ", with a key mask" if self.key_mask else ""
+        name += ", lengths vary" if self.varying else ""
+        return name + (f", padded to {self.padded_to}s" if self.padded_to > 1 else "")
+
+
+MODES = ("eager", "compile", "reduce-overhead")
+FORMS = [Form(mode) for mode in MODES]
+FORMS += [Form(mode, weights="masters") for mode in MODES]
+FORMS += [Form(mode, key_mask=True) for mode in ("eager", "reduce-overhead")]
+FORMS += [Form(mode, varying=True) for mode in MODES]
+# What a user who has met the stalls does: one dynamic trace, or few shapes.
+FORMS += [Form("compile", varying=True, dynamic=True), Form("reduce-overhead", varying=True, padded_to=100)]
+
+QUICK = [Form("eager"), Form("eager", weights="masters"), Form("eager", varying=True)]
+
+
+def make_batch(options, frames):
+    rows, tokens = options.rows, max(1, round(options.tokens * frames / options.frames))
+    generator = torch.Generator().manual_seed(frames)
+    batch = {"tokens": torch.randint(1, VOCABULARY, (rows, tokens), generator=generator, dtype=torch.int32),
+             "text_lengths": torch.full((rows,), tokens, dtype=torch.int32), "mel_lengths": torch.full((rows,), frames, dtype=torch.int32),
+             "mel": torch.randn((rows, frames, N_MELS), generator=generator) * 2 - 5,
+             "token_of_frame": (torch.arange(frames, dtype=torch.int32) * tokens // frames).repeat(rows, 1)}
+    return {name: value.to(options.device) for name, value in batch.items()}
+
+
+def padded(length, form, options):
+    return min(options.frames, -(-length // form.padded_to) * form.padded_to)
+
+
+def lengths_of(form, options, count, seed):
+    if not form.varying:
+        return [options.frames] * count
+    lengths = np.random.default_rng(seed).integers(options.frames // 2, options.frames + 1, count)
+    return [padded(int(length), form, options) for length in lengths]
+
+
+def synchronize(options):
+    if options.device == "cuda":
+        torch.cuda.synchronize()
+
+
+def timed(trainer, batches, options):
+    """Milliseconds of each step, those of the whole run by the clock, and the last loss. Stops at the time limit."""
+    on_gpu = options.device == "cuda"
+    synchronize(options)
+    start = time.perf_counter()
+    marks = []
+
+    def mark():
+        if not on_gpu:
+            marks.append(time.perf_counter())
+            return
+        marks.append(torch.cuda.Event(enable_timing=True))
+        marks[-1].record()
+
+    mark()
+    for batch in batches:
+        loss = trainer.step(batch)
+        mark()
+        if time.perf_counter() - start > options.limit_s:
+            break
+    synchronize(options)
+    wall = (time.perf_counter() - start) * 1e3
+    steps = [a.elapsed_time(b) if on_gpu else (b - a) * 1e3 for a, b in zip(marks, marks[1:])]
+    return steps, wall, float(loss)
+
+
+def measure(form, options):
+    torch._dynamo.reset()
+    gc.collect()
+    if options.device == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    torch.manual_seed(0)
+    voice = Voice(options.size, VOCABULARY, N_MELS, -5.0, 2.0, key_mask=form.key_mask).to(options.device)
+    trainer = Trainer(voice, form.mode, form.weights, 0.999 if options.average else None, dynamic=form.dynamic)
+    warm = lengths_of(form, options, options.warm_up, seed=1)
+    if form.padded_to > 1:  # its few shapes are known before training begins
+        warm = sorted({padded(length, form, options) for length in range(options.frames // 2, options.frames + 1)}) * 3
+    lengths = lengths_of(form, options, options.steps, seed=2)
+    batches = {length: make_batch(options, length) for length in {*warm, *lengths}}
+
+    start = time.perf_counter()
+    for length in warm:
+        trainer.step(batches[length])
+    synchronize(options)
+    warm_s = time.perf_counter() - start
+    steps, wall, loss = timed(trainer, [batches[length] for length in lengths], options)
+    if not np.isfinite(loss):
+        raise RuntimeError(f"the loss is {loss}")
+    done = lengths[: len(steps)]
+    flops = np.mean([step_flops(options.size, options.rows, length, batches[length]["tokens"].shape[1], N_MELS) for length in done])
+    limit = flops / options.tflops / 1e9
+    result = {"figure": float(np.median(steps)), "unit": "ms", "cv": float(np.std(steps) / np.mean(steps)), "mean": float(np.mean(steps)),
+              "max": float(np.max(steps)), "wall_mean": wall / len(steps), "warm_up_s": warm_s, "warm_up_steps": len(warm), "steps": len(steps),
+              "shapes": len(set(done)), "limit": limit, "fraction_of_limit": limit / float(np.median(steps)), "loss": loss}
+    if options.device == "cuda":
+        result["peak_gib"] = torch.cuda.max_memory_allocated() / 2**30
+    return result
+
+
+def ours(options):
+    """The program's own figure, or why there is none."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        command = [PROGRAM, "bench", "step", *shlex.split(options.ours), "--json", out.name]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit_s + 120)
+        except OSError as error:
+            return None, str(error)
+        except subprocess.TimeoutExpired:
+            return None, "it took too long"
+        if done.returncode != 0:
+            return None, done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
+        return json.load(open(out.name)), None
+
+
+def hardware(options):
+    return torch.cuda.get_device_name() if options.device == "cuda" else f"{platform.machine()}, {torch.get_num_threads()} threads"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
+    parser.add_argument("--size", default="normal", choices=["tiny", "small", "normal", "big"])
+    parser.add_argument("--rows", type=int, default=16)
+    parser.add_argument("--frames", type=int, default=800, help="where lengths vary, half of it to all of it")
+    parser.add_argument("--tokens", type=int, default=150)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--warm-up", type=int, default=8, help="steps")
+    parser.add_argument("--limit-s", type=float, default=60, help="no form is timed for longer, after its warm-up")
+    parser.add_argument("--tflops", type=float, default=790, help="of the device in bf16: the limit follows from it")
+    parser.add_argument("--average", action="store_true", help="the rivals keep an average of the weights too")
+    parser.add_argument("--only", default="", help="forms whose name holds this text")
+    parser.add_argument("--ours", default="", help="further arguments for `myxtts bench step`, in one string")
+    parser.add_argument("--quick", action="store_true", help="a small batch, few steps and, without --only, nothing compiled: to see that it runs")
+    parser.add_argument("--out")
+    options = parser.parse_args()
+    if options.quick:
+        options.rows, options.frames, options.tokens, options.steps, options.warm_up = 2, 64, 16, 4, 2
+    torch.set_float32_matmul_precision("high")
+    torch._dynamo.config.recompile_limit = 64
+
+    own, missing = ours(options)
+    forms = [form for form in FORMS if options.only in str(form) and (not options.quick or options.only or form in QUICK)]
+    results = {}
+    print(f"{'':64}{'median ms':>10}{'cv':>7}{'mean':>9}{'max':>10}{'of limit':>9}{'warm-up s':>11}")
+    if own:
+        print(f"{'myxtts':64}{own['figure']:10.2f}{own['cv']:7.1%}{'':19}{own.get('fraction_of_limit') or 0:9.1%}   {own.get('what', '')}")
+    else:
+        print(f"myxtts: `bench step` gave no figure, so there are no ratios: {missing}")
+    for form in forms:
+        try:
+            result = results[str(form)] = measure(form, options)
+        except Exception as error:  # a rival that fails is a result too
+            results[str(form)] = {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
+            print(f"{str(form):64}failed: {type(error).__name__}: {str(error)[:120]}", flush=True)
+            continue
+        line = f"{str(form):64}{result['figure']:10.2f}{result['cv']:7.1%}{result['mean']:9.2f}{result['max']:10.2f}{result['fraction_of_limit']:9.1%}{result['warm_up_s']:11.1f}"
+        if own and not form.varying:
+            result["ours_is_times_faster"] = result["figure"] / own["figure"]
+            line += f"   ours is {result['ours_is_times_faster']:.2f} x"
+        if result["steps"] < options.steps:
+            line += f"   stopped after {result['steps']} steps"
+        print(line, flush=True)
+    flops = step_flops(options.size, options.rows, options.frames, options.tokens, N_MELS)
+    print(f"{'the limit':64}{flops / options.tflops / 1e9:10.2f}   {flops / 1e12:.2f} TFLOP at {options.tflops:.0f} TFLOP/s")
+    if options.out:
+        commit = os.environ.get("MYXTTS_COMMIT") or subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+        json.dump({"claim": "a training step of the voice, in ms", "command": shlex.join(["python", "bench/step_rivals.py", *sys.argv[1:]]), "hardware": hardware(options),
+                   "cores": os.cpu_count(), "machine": platform.machine(), "torch": torch.__version__, "commit": commit, "date": datetime.date.today().isoformat(),
+                   "batch": f"{options.rows} rows x {options.frames} frames x {options.tokens} tokens, full rows; where lengths vary, {options.frames // 2} to {options.frames} frames",
+                   "size": options.size, "favours": "alignment given to the rivals; ours searches inside the step", "average": options.average,
+                   "flops": flops, "tflops_per_s": options.tflops, "limit_ms": flops / options.tflops / 1e9, "myxtts": own, "myxtts_missing": missing,
+                   "rivals": results}, open(options.out, "w"), indent=2)
+
+
+main()

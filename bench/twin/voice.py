@@ -1,0 +1,283 @@
+"""The voice of src/model/ in PyTorch: the same mathematics, the same names and shapes of weights, so that either loads
+the other's. It checks the C++ (tests/program/test_parity.py) and races it (bench/step_rivals.py).
+
+Written as a PyTorch user would for speed: fused rms norm, queries and keys rotated together, rotary tables made once,
+gathers where the C++ multiplies by ones and zeros."""
+import dataclasses
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+HEAD_WIDTH = 64
+FEED_FORWARD_FACTOR = 4
+TIME_FEATURES = 256
+LEAST_SIGMA = 1e-4  # noise that is left at the flow's end
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    encoder_blocks: int
+    encoder_width: int
+    decoder_blocks: int
+    decoder_width: int
+
+
+SIZES = {
+    "tiny": Size(3, 192, 6, 256),
+    "small": Size(4, 256, 8, 384),
+    "normal": Size(4, 512, 12, 512),
+    "big": Size(6, 640, 16, 768),
+}
+
+
+def normal(*shape, deviation):
+    return nn.Parameter(torch.randn(shape) * deviation)
+
+
+def linear(inputs, outputs, zero=False):
+    layer = nn.Linear(inputs, outputs)
+    nn.init.normal_(layer.weight, 0, 0 if zero else inputs**-0.5)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def rms_norm(x, weight=None):
+    return F.rms_norm(x, x.shape[-1:], weight, eps=1e-6)
+
+
+def modulate(x, scale, shift):
+    return rms_norm(x) * (1 + scale) + shift
+
+
+def computing_type(weight):
+    """What products with this weight are computed in."""
+    device = weight.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+
+
+class Rotary(nn.Module):
+    def __init__(self, longest):
+        super().__init__()
+        rates = torch.exp(torch.arange(HEAD_WIDTH // 2) * (-math.log(10000.0) * 2 / HEAD_WIDTH))
+        angles = torch.arange(longest, dtype=torch.float32).unsqueeze(1) * rates
+        self.register_buffer("cosines", angles.cos(), persistent=False)
+        self.register_buffer("sines", angles.sin(), persistent=False)
+
+    def forward(self, positions, dtype):
+        if positions > self.cosines.shape[0]:
+            raise ValueError(f"{positions} positions, but the rotary tables have {self.cosines.shape[0]}")
+        return self.cosines[:positions].to(dtype), self.sines[:positions].to(dtype)
+
+
+def rotate(x, cosines, sines):
+    a, b = x.chunk(2, -1)
+    return torch.cat((a * cosines - b * sines, b * cosines + a * sines), -1)
+
+
+class Attention(nn.Module):
+    def __init__(self, width, normed):
+        super().__init__()
+        self.register_parameter("norm", nn.Parameter(torch.ones(width)) if normed else None)
+        self.register_parameter("in", normal(3 * width, width, deviation=width**-0.5))
+        self.register_parameter("out", normal(width, width, deviation=width**-0.5 / 2))
+
+    def forward(self, x, rotary, keys):
+        heads = F.linear(x, getattr(self, "in")).unflatten(-1, (3, -1, HEAD_WIDTH)).permute(2, 0, 3, 1, 4)
+        queries_keys, values = rotate(heads[:2], *rotary), heads[2]
+        seen = F.scaled_dot_product_attention(queries_keys[0], queries_keys[1], values, keys)
+        return F.linear(seen.transpose(1, 2).flatten(2), self.out)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, width, normed):
+        super().__init__()
+        inner = FEED_FORWARD_FACTOR * width
+        self.register_parameter("norm", nn.Parameter(torch.ones(width)) if normed else None)
+        self.register_parameter("in", normal(inner, width, deviation=width**-0.5))
+        self.register_parameter("out", normal(width, inner, deviation=width**-0.5 / 4))
+
+    def forward(self, x):
+        return F.linear(F.gelu(F.linear(x, getattr(self, "in")), approximate="tanh"), self.out)
+
+
+class EncoderBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.attention = Attention(width, normed=True)
+        self.feed = FeedForward(width, normed=True)
+
+    def forward(self, x, rotary, keys):
+        x = x + self.attention(rms_norm(x, self.attention.norm), rotary, keys)
+        return x + self.feed(rms_norm(x, self.feed.norm))
+
+
+class DecoderBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.attention = Attention(width, normed=False)
+        self.feed = FeedForward(width, normed=False)
+        self.modulation = nn.Parameter(torch.zeros(6, width))
+
+    def forward(self, x, shared, rotary, keys):
+        m = (shared + self.modulation).split(1, 1)
+        x = x + m[2] * self.attention(modulate(x, m[0], m[1]), rotary, keys)
+        return x + m[5] * self.feed(modulate(x, m[3], m[4]))
+
+
+class TwoLayers(nn.Module):
+    def __init__(self, inputs, width, outputs):
+        super().__init__()
+        self.add_module("in", linear(inputs, width))
+        self.out = linear(width, outputs)
+
+    def forward(self, x):
+        return self.out(F.silu(getattr(self, "in")(x)))
+
+
+class Encoder(nn.Module):
+    def __init__(self, vocabulary, blocks, width, n_mels):
+        super().__init__()
+        self.embedding = normal(vocabulary, width, deviation=1)
+        self.blocks = nn.ModuleList(EncoderBlock(width) for _ in range(blocks))
+        self.norm = nn.Parameter(torch.ones(width))
+        self.mu = linear(width, n_mels)
+
+    def forward(self, tokens, rotary, keys):
+        x = F.embedding(tokens, self.embedding)
+        for block in self.blocks:
+            x = block(x, rotary, keys)
+        x = rms_norm(x, self.norm)
+        return x, self.mu(x).float()
+
+
+class Decoder(nn.Module):
+    def __init__(self, blocks, width, n_mels):
+        super().__init__()
+        self.add_module("in", linear(2 * n_mels, width))
+        self.time = TwoLayers(TIME_FEATURES, width, width)
+        self.modulation = linear(width, 6 * width, zero=True)
+        self.blocks = nn.ModuleList(DecoderBlock(width) for _ in range(blocks))
+        self.final = nn.ModuleDict({"modulation": linear(width, 2 * width, zero=True)})
+        self.out = linear(width, n_mels, zero=True)
+
+    def forward(self, x, mu, time, rotary, keys):
+        dtype = self.out.weight.dtype
+        moment = F.silu(self.time(time_waves(time).to(dtype)))
+        shared = self.modulation(moment).unflatten(-1, (6, -1))
+        h = getattr(self, "in")(torch.cat((x, mu), -1).to(dtype))
+        for block in self.blocks:
+            h = block(h, shared, rotary, keys)
+        scale, shift = self.final["modulation"](moment).unflatten(-1, (2, -1)).split(1, 1)
+        return self.out(modulate(h, scale, shift)).float()
+
+
+def time_waves(time):
+    half = TIME_FEATURES // 2
+    rates = torch.exp(torch.arange(half, device=time.device) * (-math.log(10000.0) * 2 / TIME_FEATURES))
+    angles = 1000 * time.unsqueeze(1) * rates
+    return torch.cat((angles.sin(), angles.cos()), 1)
+
+
+@torch.compiler.disable
+@torch.no_grad()
+def align_frames(mel, mu, text_lengths, mel_lengths):
+    """The best monotonic alignment, exactly as src/model/alignment.h says, on the CPU: int32 [rows, frames], -1 behind
+    the end. Vectorised over rows and tokens."""
+    with torch.autocast("cpu", enabled=False):
+        mel, mu = mel.cpu().float(), mu.cpu().float()
+        scores = torch.baddbmm(mu.square().sum(-1).unsqueeze(1), mel, mu.transpose(1, 2), beta=-0.5).numpy()
+    tokens, frames = text_lengths.cpu().numpy(), mel_lengths.cpu().numpy()
+    rows, longest, widest = scores.shape
+    never = np.float32(-1e32)
+    best = np.full((rows, widest + 1), never)  # one in front: there is no token before the first
+    best[:, 1] = scores[:, 0, 0]
+    moved = np.zeros((longest, rows, widest), bool)
+    for frame in range(1, longest):
+        before, stayed = best[:, :-1], best[:, 1:]
+        moved[frame] = before > stayed
+        best[:, 1:] = np.maximum(before, stayed) + scores[:, frame]
+
+    result = np.full((rows, longest), -1, np.int32)
+    row = np.arange(rows)
+    aligned = (tokens > 0) & (frames >= tokens)
+    token = np.maximum(tokens - 1, 0)
+    for frame in range(longest - 1, -1, -1):
+        inside = aligned & (frame < frames)
+        result[inside, frame] = token[inside]
+        token = token - (inside & moved[frame, row, token])
+    return torch.from_numpy(result).to(text_lengths.device)
+
+
+class Voice(nn.Module):
+    """`key_mask=False` lets attention see padding: right only where every row is full, and faster, because a mask keeps
+    attention off the flash kernel."""
+
+    def __init__(self, size, vocabulary, n_mels, mel_mean, mel_std, key_mask=True, longest=4096):
+        super().__init__()
+        if isinstance(size, str):
+            size = SIZES[size]
+        self.size, self.n_mels, self.mel_mean, self.mel_std, self.key_mask = size, n_mels, mel_mean, mel_std, key_mask
+        self.rotary = Rotary(longest)
+        self.encoder = Encoder(vocabulary, size.encoder_blocks, size.encoder_width, n_mels)
+        self.duration = TwoLayers(size.encoder_width, size.encoder_width, 1)
+        self.decoder = Decoder(size.decoder_blocks, size.decoder_width, n_mels)
+
+    def keys(self, valid):
+        if not self.key_mask:
+            return None
+        # An empty row sees its padding, so that no softmax is over nothing.
+        return (valid | ~valid.any(1, keepdim=True))[:, None, None, :]
+
+    def losses(self, tokens, text_lengths, mel_lengths, mel, time, noise, align="search", token_of_frame=None):
+        """align="search" finds the alignment on the CPU; "given" takes token_of_frame. Losses are float scalars."""
+        if (align == "given") != (token_of_frame is not None):
+            raise ValueError("token_of_frame comes with align='given', and with it alone")
+        mel = (mel - self.mel_mean) / self.mel_std
+        valid_frame = torch.arange(mel.shape[1], device=mel.device) < mel_lengths.unsqueeze(1)
+        valid_token = torch.arange(tokens.shape[1], device=mel.device) < text_lengths.unsqueeze(1)
+        valid_values = (mel_lengths.sum() * self.n_mels).clamp_min(1)
+        dtype = computing_type(self.encoder.embedding)
+
+        encoded, mu = self.encoder(tokens, self.rotary(tokens.shape[1], dtype), self.keys(valid_token))
+        log_durations = self.duration(encoded.detach()).squeeze(-1).float()
+        if align == "search":
+            token_of_frame = align_frames(mel, mu.detach(), text_lengths, mel_lengths)
+
+        aligned = token_of_frame >= 0
+        index = token_of_frame.clamp_min(0).long()
+        frame_mu = mu.gather(1, index.unsqueeze(-1).expand(-1, -1, self.n_mels)) * aligned.unsqueeze(-1)
+        frames_of_token = torch.zeros_like(log_durations).scatter_add(1, index, aligned.float())
+
+        def mean_valid(values):
+            return torch.where(valid_frame.unsqueeze(-1), values, 0.0).sum() / valid_values
+
+        prior = mean_valid(0.5 * ((mel - frame_mu).square() + math.log(2 * math.pi)))
+        missed = (log_durations - frames_of_token.clamp_min(1).log()).square()
+        duration = torch.where(valid_token, missed, 0.0).sum() / text_lengths.sum().clamp_min(1)
+
+        t = time.view(-1, 1, 1)
+        x = (1 - (1 - LEAST_SIGMA) * t) * noise + t * mel
+        target = mel - (1 - LEAST_SIGMA) * noise
+        flow = self.decoder(x, frame_mu, time, self.rotary(mel.shape[1], dtype), self.keys(valid_frame))
+        flow = mean_valid((flow - target).square())
+        return {"total": prior + duration + flow, "prior": prior, "duration": duration, "flow": flow, "token_of_frame": token_of_frame}
+
+    forward = losses
+
+
+def step_flops(size, rows, frames, tokens, n_mels=80):
+    """Matrix products and attention of one step over full rows; backward is twice forward. Nothing else is counted."""
+    size = SIZES[size] if isinstance(size, str) else size
+
+    def trunk(blocks, width, positions):
+        products = 2 * positions * (4 + 2 * FEED_FORWARD_FACTOR) * width**2
+        return blocks * (products + 4 * positions**2 * width)
+
+    e, d = size.encoder_width, size.decoder_width
+    forward = trunk(size.encoder_blocks, e, tokens) + 2 * tokens * (e * n_mels + e * e + e)
+    forward += trunk(size.decoder_blocks, d, frames) + 2 * frames * (2 * n_mels * d + d * n_mels)
+    forward += 2 * (TIME_FEATURES * d + d * d + 8 * d * d)
+    return 3 * rows * forward

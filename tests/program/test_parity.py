@@ -1,0 +1,62 @@
+"""The voice in C++ and its twin in PyTorch: the same losses, alignment and gradients from the same weights and batch.
+
+build/tests/step_dump IN OUT computes one step in float. IN: `model.<name>`, the batch, and the metadata size, mel_mean
+and mel_std. OUT: `loss`, `loss_prior`, `loss_duration`, `loss_flow`, `token_of_frame`, `gradient.<name>`."""
+import re
+import subprocess
+
+import pytest
+import torch
+from conftest import BINARY
+from safetensors.torch import load_file, save_file
+from twin_inputs import MEL_MEAN, MEL_STD, difference, gradients, random_batch, random_voice
+
+BUILD = BINARY.parent
+STEP_DUMP = BUILD / "tests" / "step_dump"
+
+
+def built_without_libtorch():
+    cache = BUILD / "CMakeCache.txt"
+    options = dict(re.findall(r"^(\w+):\w+=(.*)$", cache.read_text(), re.MULTILINE)) if cache.exists() else {}
+    return options.get("MYXTTS_TORCH") == "OFF" or options.get("Torch_DIR", "").endswith("NOTFOUND")
+
+
+@pytest.fixture(scope="module")
+def step_dump(tmp_path_factory):
+    """Runs the C++ step: what it wrote, by name."""
+    if not STEP_DUMP.exists() and built_without_libtorch():
+        pytest.skip(f"{BUILD} was built without libtorch: the C++ voice is NOT compared with its twin")
+    assert STEP_DUMP.exists(), f"{STEP_DUMP} is missing, and libtorch is not the reason: build it first"
+    folder = tmp_path_factory.mktemp("parity")
+
+    def run(voice, batch, size):
+        weights = {f"model.{name}": value.detach().contiguous() for name, value in voice.state_dict().items()}
+        save_file(weights | batch, folder / "in.safetensors", {"size": size, "mel_mean": str(MEL_MEAN), "mel_std": str(MEL_STD)})
+        done = subprocess.run([STEP_DUMP, folder / "in.safetensors", folder / "out.safetensors"], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return load_file(folder / "out.safetensors")
+
+    return run
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_voice_and_its_twin_are_one(step_dump, seed):
+    voice = random_voice("tiny", seed)
+    batch = random_batch([12, 30, 21, 5], [60, 95, 21, 48], extra_tokens=3, extra_frames=11, seed=seed)
+    expected, expected_gradients = gradients(voice, batch)
+    got = step_dump(voice, batch, "tiny")
+
+    assert got["token_of_frame"].dtype == torch.int32
+    assert torch.equal(got["token_of_frame"], expected["token_of_frame"])
+    for ours, theirs in (("loss", "total"), ("loss_prior", "prior"), ("loss_duration", "duration"), ("loss_flow", "flow")):
+        assert got[ours].shape == () and got[ours].dtype == torch.float32, ours
+        assert got[ours].item() == pytest.approx(expected[theirs].item(), rel=1e-5), ours
+
+    names = {key.removeprefix("gradient.") for key in got if key.startswith("gradient.")}
+    assert names == set(expected_gradients)
+    for name, gradient in expected_gradients.items():
+        assert gradient.norm() > 0, f"{name} has no gradient: nothing is compared"
+        assert got[f"gradient.{name}"].shape == gradient.shape, name
+    apart = {name: difference(got[f"gradient.{name}"], gradient) for name, gradient in expected_gradients.items()}
+    worst = max(apart, key=apart.get)
+    assert apart[worst] < 1e-4, f"{worst} is {apart[worst]:.2g} apart; {sum(a >= 1e-4 for a in apart.values())} of {len(apart)} are"
