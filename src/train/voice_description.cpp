@@ -42,7 +42,10 @@ void check_same_voice(const std::filesystem::path& path, const VoiceDescription&
   if (saved.config.model.size != wanted.config.model.size) {
     differ("model.size", saved.config.model.size, wanted.config.model.size);
   }
-  const std::string was = resolve_mel_spec(saved.config).to_string(), now = resolve_mel_spec(wanted.config).to_string();
+  const auto mel = [](const Config& config) {
+    return fmt::format("{} ({})", config.data.mel_preset, resolve_mel_spec(config).to_string());
+  };
+  const std::string was = mel(saved.config), now = mel(wanted.config);
   if (was != now) differ("the log-mel", was, now);
   const auto strings = [](const DataConfig& data) {
     return fmt::format("{} as {}{}", data.language, data.text_tokens, data.blank_tokens ? " with blanks" : "");

@@ -4,27 +4,32 @@
 #include "model/voice.h"
 #include "record/safetensors.h"
 
-#include <ATen/ATen.h>
-
 #include <cstdio>
 #include <exception>
+
+#include <ATen/ATen.h>
 
 namespace myxtts {
 namespace {
 
 at::Tensor read(const SafetensorsFile& file, const std::string& name) {
   const TensorView& view = file.tensor(name);
-  return at::from_blob(const_cast<std::byte*>(view.data.data()), view.shape, view.dtype == "I32" ? at::kInt : at::kFloat).clone();
+  return at::from_blob(const_cast<std::byte*>(view.data.data()), view.shape,
+                       view.dtype == "I32" ? at::kInt : at::kFloat)
+      .clone();
 }
 
 TensorView view_of(const std::string& name, const at::Tensor& tensor) {
-  return {name, tensor.scalar_type() == at::kInt ? "I32" : "F32", tensor.sizes().vec(),
+  return {name,
+          tensor.scalar_type() == at::kInt ? "I32" : "F32",
+          tensor.sizes().vec(),
           {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
 }
 
 void dump(const char* in, const char* out) {
   const SafetensorsFile file(in);
-  const VoiceBatch batch = {read(file, "tokens"), read(file, "text_lengths"), read(file, "mel_lengths"), read(file, "mel")};
+  const VoiceBatch batch = {read(file, "tokens"), read(file, "text_lengths"), read(file, "mel_lengths"),
+                            read(file, "mel")};
   const FlowNoise noise = {read(file, "time"), read(file, "noise")};
   VoiceSpec spec;
   spec.size = model_size(file.metadata().at("size"));
@@ -46,7 +51,8 @@ void dump(const char* in, const char* out) {
                                                              {"loss_flow", losses.flow.detach()},
                                                              {"token_of_frame", losses.token_of_frame}};
   const std::vector<at::Tensor> gradients = voice.layout().views(weights.gradients);
-  for (size_t i = 0; i < gradients.size(); ++i) results.emplace_back("gradient." + voice.layout().specs()[i].name, gradients[i]);
+  for (size_t i = 0; i < gradients.size(); ++i)
+    results.emplace_back("gradient." + voice.layout().specs()[i].name, gradients[i]);
   std::vector<TensorView> written;
   for (const auto& [name, tensor] : results) written.push_back(view_of(name, tensor));
   write_safetensors(out, written);

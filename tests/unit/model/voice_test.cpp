@@ -164,5 +164,51 @@ TEST(Alignment, is_the_best_of_all_monotonic_ways) {
   }
 }
 
+// What follows needs a GPU and a libtorch that knows it.
+bool no_gpu() { return device_count() == 0 || !at::globalContext().hasCUDA(); }
+
+TEST(VoiceGpu, aligns_as_the_cpu_does) {
+  if (no_gpu()) GTEST_SKIP() << "no GPU";
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(11);
+  const int64_t rows = 9, tokens = 300, frames = 700;
+  at::Tensor scores = at::randn({rows, frames, tokens}, generator);
+  at::Tensor text_lengths = at::tensor({300, 1, 0, 17, 255, 256, 257, 32, 120}, at::kInt);
+  at::Tensor mel_lengths = at::tensor({700, 1, 0, 17, 256, 700, 300, 500, 121}, at::kInt);
+  at::Tensor expected = at::empty({rows, frames}, at::kInt);
+  const AlignmentProblem problem = {rows,
+                                    tokens,
+                                    frames,
+                                    scores.const_data_ptr<float>(),
+                                    text_lengths.const_data_ptr<int>(),
+                                    mel_lengths.const_data_ptr<int>(),
+                                    expected.mutable_data_ptr<int>()};
+  for (int64_t row = 0; row < rows; ++row) align_on_cpu(problem, row);
+  const at::Tensor gpu_scores = scores.cuda(), gpu_text = text_lengths.cuda(), gpu_mel = mel_lengths.cuda();
+  at::Tensor found = at::empty_like(expected, at::kCUDA);
+  at::Tensor scratch = at::empty({static_cast<int64_t>(alignment_scratch_bytes(problem))},
+                                 at::TensorOptions(at::kByte).device(at::kCUDA));
+  align_on_gpu({rows, tokens, frames, gpu_scores.const_data_ptr<float>(), gpu_text.const_data_ptr<int>(),
+                gpu_mel.const_data_ptr<int>(), found.mutable_data_ptr<int>()},
+               scratch.mutable_data_ptr(), nullptr);
+  EXPECT_TRUE(found.cpu().equal(expected));
+}
+
+TEST(VoiceGpu, loses_and_learns_as_the_cpu_does) {
+  if (no_gpu()) GTEST_SKIP() << "no GPU";
+  const Voice voice(test_spec());
+  const Example example = make_example({{5, 23}, {9, 30}, {0, 0}, {16, 16}}, 16, 32, 16);
+  const VoiceBatch batch = {example.batch.tokens.cuda(), example.batch.text_lengths.cuda(),
+                            example.batch.mel_lengths.cuda(), example.batch.mel.cuda()};
+  const FlowNoise noise = {example.noise.time.cuda(), example.noise.noise.cuda()};
+  const Weights on_cpu = make_weights(voice.layout(), shaken(voice), true);
+  voice.losses(on_cpu, example.batch, example.noise).total.backward();
+  for (const auto& [type, tolerance] : {std::pair(at::kFloat, 1e-4), std::pair(at::kBFloat16, 5e-2)}) {
+    const Weights on_gpu = make_weights(voice.layout(), shaken(voice).to(at::kCUDA, type), true);
+    voice.losses(on_gpu, batch, noise).total.backward();
+    const at::Tensor difference = on_gpu.gradients.cpu().to(at::kFloat) - on_cpu.gradients;
+    EXPECT_LT(difference.norm().item<double>() / on_cpu.gradients.norm().item<double>(), tolerance);
+  }
+}
+
 }  // namespace
 }  // namespace myxtts

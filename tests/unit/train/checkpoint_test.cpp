@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "base/files.h"
 
+#include <fstream>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-
-#include <fstream>
 
 namespace myxtts {
 namespace {
@@ -76,7 +76,8 @@ TEST_F(Checkpoints, the_newest_whole_one_is_found_and_few_are_kept) {
   damaged.put(99);
   damaged.close();
   std::string said;
-  EXPECT_EQ(CheckpointFolder(folder, 2).newest([&](const std::string& text) { said += text; }), folder / "step-00000003.safetensors");
+  EXPECT_EQ(CheckpointFolder(folder, 2).newest([&](const std::string& text) { said += text; }),
+            folder / "step-00000003.safetensors");
   EXPECT_NE(said.find("step-00000004"), std::string::npos);
 }
 

@@ -1,10 +1,10 @@
 #include "train/optimizer.h"
 
-#include <ATen/ATen.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
 
 namespace myxtts {
 namespace {
@@ -18,7 +18,10 @@ ParameterLayout two_parameters() {
 }
 
 struct Example {
-  Example() : layout(two_parameters()), state(make_optimizer_state(layout.initial(1))), weights(make_weights(layout, state.master, true)) {}
+  Example()
+      : layout(two_parameters()),
+        state(make_optimizer_state(layout.initial(1))),
+        weights(make_weights(layout, state.master, true)) {}
 
   void set_gradient(float value) { weights.gradients.fill_(value); }
   at::Tensor update(double rate = 0.1) { return update_weights(settings, layout, at::full({}, rate), weights, state); }
@@ -30,14 +33,16 @@ struct Example {
 };
 
 // AdamW, written down once more for one number.
-double by_hand(double weight, const std::vector<double>& gradients, double rate, double decay, const OptimizerSettings& s) {
+double by_hand(double weight, const std::vector<double>& gradients, double rate, double decay,
+               const OptimizerSettings& s) {
   double m = 0, v = 0;
   for (size_t i = 0; i < gradients.size(); ++i) {
     m = s.first_decay * m + (1 - s.first_decay) * gradients[i];
     v = s.second_decay * v + (1 - s.second_decay) * gradients[i] * gradients[i];
     const auto n = static_cast<double>(i + 1);
     weight -= rate * decay * weight;
-    weight -= rate * (m / (1 - std::pow(s.first_decay, n))) / (std::sqrt(v / (1 - std::pow(s.second_decay, n))) + s.least);
+    weight -=
+        rate * (m / (1 - std::pow(s.first_decay, n))) / (std::sqrt(v / (1 - std::pow(s.second_decay, n))) + s.least);
   }
   return weight;
 }
@@ -52,8 +57,10 @@ TEST(Optimizer, does_what_adamw_says_with_decay_for_matrices_alone) {
     example.update();
   }
   const std::vector<at::Tensor> after = example.layout.views(example.state.master);
-  EXPECT_NEAR(after[0][1].item<double>(), by_hand(before[0][1].item<double>(), gradients, 0.1, 0, example.settings), 1e-5);
-  EXPECT_NEAR(after[1][0][1].item<double>(), by_hand(before[1][0][1].item<double>(), gradients, 0.1, 0.01, example.settings), 1e-5);
+  EXPECT_NEAR(after[0][1].item<double>(), by_hand(before[0][1].item<double>(), gradients, 0.1, 0, example.settings),
+              1e-5);
+  EXPECT_NEAR(after[1][0][1].item<double>(),
+              by_hand(before[1][0][1].item<double>(), gradients, 0.1, 0.01, example.settings), 1e-5);
   EXPECT_EQ(example.weights.gradients.abs().max().item<float>(), 0);
 }
 
@@ -71,8 +78,13 @@ TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_but_the_counters) 
     Example example;
     example.set_gradient(0.5);
     example.update();
-    const OptimizerState before = {example.state.master.clone(), example.state.average.clone(), example.state.first_moment.clone(),
-                                   example.state.second_moment.clone(), example.state.updates.clone(), {}, {}};
+    const OptimizerState before = {example.state.master.clone(),
+                                   example.state.average.clone(),
+                                   example.state.first_moment.clone(),
+                                   example.state.second_moment.clone(),
+                                   example.state.updates.clone(),
+                                   {},
+                                   {}};
     example.weights.gradients[1] = bad;
     example.update();
     EXPECT_TRUE(example.state.master.equal(before.master));
