@@ -1,6 +1,10 @@
 # Warnings, sanitizers and the compiler cache.
 add_library(myxtts_options INTERFACE)
 target_compile_options(myxtts_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wpedantic>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  # It takes any reference that a function with a temporary argument returns for one into that argument.
+  target_compile_options(myxtts_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
+endif()
 if(MYXTTS_WERROR)
   target_compile_options(myxtts_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
