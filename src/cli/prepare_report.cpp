@@ -1,5 +1,7 @@
 #include "cli/prepare_report.h"
 
+#include "base/counted.h"
+
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -118,7 +120,7 @@ PrepareReport::PrepareReport(const std::string& where, const Corpus& corpus, con
 }
 
 void PrepareReport::print(const Console& console) const {
-  console.info("{}: {} clips accepted, {} rejected, {:.2f} hours", where_, corpus_.index.size(),
+  console.info("{}: {} accepted, {} rejected, {:.2f} hours", where_, counted(corpus_.index.size(), "clip"),
                summary_.rejected.size(), summary_.seconds / 3600);
   for (const auto& [format, count] : summary_.formats) console.info("  {} × {}", count, format);
   for (const auto& [rate, count] : summary_.sample_rates) {
@@ -133,8 +135,9 @@ void PrepareReport::print(const Console& console) const {
     console.info("  truncated: line {}, {}: {}", clip.line, clip.id, clip.reason);
   }
   if (corpus_.index.size() == 0) return;
-  console.info("  {} held out for validation, {} speakers, {} symbols", held_out_,
-               std::max<size_t>(1, summary_.speakers.size()), summary_.symbols.size());
+  console.info("  {} held out for validation, {}, {}", held_out_,
+               counted(std::max<size_t>(1, summary_.speakers.size()), "speaker"),
+               counted(summary_.symbols.size(), "symbol"));
   console.info("  log-mel mean {:.3f}, standard deviation {:.3f} (of {} clips)", summary_.mel_mean, summary_.mel_std,
                summary_.mel_measured_clips);
   console.info("\nmel frames ({})", corpus_.mel.name);
@@ -184,11 +187,11 @@ std::string PrepareReport::to_html() const {
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><title>{0}</title><style>{1}</style></head><body><main><h1>{0}</h1>"
-      "<p>{2} clips accepted, {3} rejected, {4:.2f} hours. Padding {5:.1f} % of all frames in {6} static shapes; one "
+      "<p>{2} accepted, {3} rejected, {4:.2f} hours. Padding {5:.1f} % of all frames in {6}; one "
       "fixed "
       "shape would pad {7:.1f} %.</p>",
-      name, style, corpus_.index.size(), summary_.rejected.size(), summary_.seconds / 3600, 100 * plan_.padding,
-      plan_.shapes.size(), 100 * padding_of_one_shape_);
+      name, style, counted(corpus_.index.size(), "clip"), summary_.rejected.size(), summary_.seconds / 3600,
+      100 * plan_.padding, counted(plan_.shapes.size(), "static shape"), 100 * padding_of_one_shape_);
   html += svg_histogram("mel frames a clip", frames_) + svg_histogram("tokens a clip", tokens_);
   html += "<h2>Static shapes</h2><table><tr><th>batch</th><th>mel frames</th><th>text</th><th>clips</th></tr>";
   for (const Shape& shape : plan_.shapes) {
