@@ -59,7 +59,11 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   // No more than is shown; nothing comes twice.
   feed.loader.ring_batches = std::min<size_t>(feed.loader.ring_batches, std::max<uint64_t>(2, end - first));
   feed.loader.gpu_cache_bytes = feed.loader.host_cache_bytes = 0;
-  const std::unique_ptr<BatchSource> loader = open_feed_loudly(feed, config.values, corpus, plan, console);
+  if (!feed.loader.native) {
+    console.info("slow path: data.use_native_loading is false; one clip at a time, nothing ahead of time");
+  }
+  for (const std::string& line : startup_lines(feed, config.values, plan)) console.debug("{}", line);
+  const std::unique_ptr<BatchSource> loader = open_feed(feed, corpus, plan);
   console.info("{} in {}; {} for the next epoch",
                counted(plan.batches_per_epoch(), "batch an epoch", "batches an epoch"),
                counted(plan.shapes().size(), "shape"), counted(plan.clips_left_out(), "clip waits", "clips wait"));

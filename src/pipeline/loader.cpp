@@ -187,10 +187,15 @@ struct Loader::State {
       slot.bad.assign(size, {});
       slot.seconds.assign(size, 0.0);
       const int64_t start_ns = now_ns();
-      std::vector<size_t> needed = naming(slot, slot.planned.clips, [&] { return backend->begin(slot); });
+      std::vector<size_t> needed;
+      try {
+        needed = naming(slot, slot.planned.clips, [&] { return backend->begin(slot); });
+      } catch (...) {  // it travels with the batch, behind those that are being read
+        slot.failed = true, slot.error = std::current_exception();
+      }
       begin_busy.add_since(start_ns);
       slot.rows_left = needed.size();
-      if (!begun.push(&slot)) return;
+      if (!begun.push(&slot) || slot.failed) return;
       if (!needed.empty()) rows.add(slot, std::move(needed));
     }
   }
