@@ -8,6 +8,7 @@
 #include "pipeline/upload.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,7 +16,7 @@
 namespace myxtts {
 namespace {
 
-constexpr size_t places_on_model_device = 4;
+size_t places_on_model_device(const Feed& feed) { return std::min<size_t>(4, feed.loader.ring_batches); }
 
 std::string gigabytes(uint64_t bytes) { return fmt::format("{:.2f} GB", static_cast<double>(bytes) * 1e-9); }
 
@@ -28,7 +29,7 @@ uint64_t clips_bytes(const Corpus& corpus, const BatchPlan& plan) {
   return bytes;
 }
 
-void choose_sizes(Feed& feed, const DataConfig& data) {
+void choose_sizes(Feed& feed, const DataConfig& data, const BatchPlan& plan) {
   LoaderOptions& loader = feed.loader;
   const bool on_gpu = feed.mode.model_device >= 0, tune = data.auto_tune_performance;
   constexpr int64_t usual_workers = 4, usual_reading = 8;
@@ -42,8 +43,12 @@ void choose_sizes(Feed& feed, const DataConfig& data) {
   loader.tune = tune;
   loader.least_workers = static_cast<size_t>(std::max<int64_t>(1, data.num_workers.low));
   loader.least_ring_batches = std::max<size_t>(2, loader.ring_batches / 2);
-  const IntRange reading =
-      data.prefetch_buffer_size.automatic() ? IntRange{2, 2 * usual_reading} : data.prefetch_buffer_size;
+  // With fewer rows being read than there are workers some would have nothing to do; with more, page-locked memory no
+  // longer stays in the processor's cache.
+  int64_t rows = std::numeric_limits<int64_t>::max();
+  for (const Shape& shape : plan.shapes()) rows = std::min(rows, shape.batch_size);
+  const int64_t enough = std::max(usual_reading, 2 * static_cast<int64_t>(loader.workers) / rows + 2);
+  const IntRange reading = data.prefetch_buffer_size.automatic() ? IntRange{2, enough} : data.prefetch_buffer_size;
   loader.least_reading_batches = static_cast<size_t>(reading.low);
   loader.most_reading_batches = tune ? static_cast<size_t>(reading.high) : 0;
   if (!tune || !loader.native) return;
@@ -75,7 +80,7 @@ Feed plan_feed(const Config& config, const Corpus& corpus, const BatchPlan& plan
   feed.loader.pinned = !made_on_gpu && mode.model_device >= 0;
   feed.loader.overlap = data.optimize_cpu_gpu_overlap;
   if (mode.kind == Mode::Kind::multi_gpu) feed.start_delay_s = data.model_start_delay;
-  choose_sizes(feed, data);
+  choose_sizes(feed, data, plan);
   if (feed.loader.device >= 0 && data.auto_tune_performance) {
     FreeMemory free = measure_free_memory(mode);
     if (!data.enhanced_gpu_prefetch) free.gpu_bytes = 0;
@@ -110,16 +115,16 @@ std::vector<std::string> startup_lines(const Feed& feed, const Config& config, c
   } else if (mode.kind == Mode::Kind::single_gpu) {
     lines.push_back(fmt::format("mode: Single-GPU buffered on {}", named(mode.model_device)));
   } else {
-    lines.push_back("mode: CPU");
+    lines.emplace_back("mode: CPU");
   }
   if (!loader.native) {
-    lines.push_back("buffer: none");
+    lines.emplace_back("buffer: none");
   } else {
     const char* const where = loader.device >= 0 ? "in GPU memory"
                               : loader.pinned    ? "in page-locked memory"
                                                  : "in memory";
     lines.push_back(fmt::format("buffer: {} batches {}{}", loader.ring_batches, where,
-                                multi ? fmt::format(", and {} on the model's GPU", places_on_model_device) : ""));
+                                multi ? fmt::format(", and {} on the model's GPU", places_on_model_device(feed)) : ""));
   }
   lines.push_back(multi ? fmt::format("delay: the model starts after {:.1f} s", feed.start_delay_s)
                         : std::string("delay: none"));
@@ -130,7 +135,7 @@ std::vector<std::string> startup_lines(const Feed& feed, const Config& config, c
     }
     lines.push_back(fmt::format("static shapes: on, {} (clips x tokens x mel frames)", fmt::join(shapes, " ")));
   } else {
-    lines.push_back("static shapes: off; every new shape is a retrace");
+    lines.emplace_back("static shapes: off; every new shape is a retrace");
   }
   lines.push_back(loader.native ? fmt::format("loader: native, {}{}", counted(loader.workers, "worker"),
                                               loader.overlap || loader.device < 0 ? "" : ", no overlap")
@@ -140,7 +145,7 @@ std::vector<std::string> startup_lines(const Feed& feed, const Config& config, c
     lines.push_back(fmt::format("cache: clips up to {} in GPU memory and {} in page-locked memory",
                                 gigabytes(loader.gpu_cache_bytes), gigabytes(loader.host_cache_bytes)));
   }
-  for (const std::string& value : feed.tuned) lines.push_back("tuned: " + value);
+  for (const std::string& value : feed.tuned) lines.push_back(fmt::format("tuned: {}", value));
   return lines;
 }
 
@@ -149,7 +154,7 @@ std::unique_ptr<BatchSource> open_feed(const Feed& feed, const Corpus& corpus, c
   std::unique_ptr<BatchSource> loader = open_loader(corpus, plan, feed.loader);
   const size_t bytes = largest_batch_bytes(plan, corpus.mel.n_mels, feed.loader.world_size);
   if (mode.kind == Mode::Kind::multi_gpu) {
-    const CrossingOptions options{std::min(places_on_model_device, feed.loader.ring_batches), feed.start_delay_s};
+    const CrossingOptions options{places_on_model_device(feed), feed.start_delay_s};
     GpuLinkOptions link;
     link.data_device = mode.data_device, link.model_device = mode.model_device;
     link.staged = mode.staged, link.overlap = feed.loader.overlap, link.place_bytes = bytes;
