@@ -68,6 +68,11 @@ class BoundedQueue {
     filled_.notify_all();
   }
 
+  size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return items_.size();
+  }
+
   QueueStats stats() const {
     const std::lock_guard lock(mutex_);
     return stats_;

@@ -51,6 +51,7 @@ struct DataConfig {
   int64_t model_gpu = -1;
   double model_start_delay = 2.0;
   bool strict_devices = false;
+  bool staged_peer_copy = false;
 
   std::string mel_preset = "hifigan";
   std::map<std::string, std::string> mel_overrides;  // single numbers of the preset set by themselves

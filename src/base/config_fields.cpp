@@ -165,6 +165,8 @@ std::vector<Field> make_fields() {
        0,
        3600},
       {"data", "strict_devices", AT(data.strict_devices), "a GPU that is not there ends the run instead of a warning"},
+      {"data", "staged_peer_copy", AT(data.staged_peer_copy),
+       "Multi-GPU mode also for GPUs that cannot reach each other, through host memory"},
       {"data", "mel_preset", AT(data.mel_preset), "log-mel convention; `mel --list` names them", "--mel-preset"},
       mel_number("sample_rate", "samples a second that clips are brought to"),
       mel_number("n_fft", "points of the Fourier transform"),

@@ -1,3 +1,4 @@
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
@@ -29,7 +30,7 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   const ResolvedConfig config = options.flags.load();
   const DataConfig& data = config.values.data;
   if (data.train_data.empty()) reject_input("batches", "no corpus is named; give --train-data DIR");
-  LoaderOptions loader_settings = loader_options(config.values, console);
+  const Mode mode = choose_mode_loudly(config.values, console);
   const Corpus corpus = open_corpus_loudly(data.train_data, config.values, {}, console);
   if (corpus.index.size() == 0)
     reject_input("batches", "{} has no clip that can be used; see `prepare`", data.train_data);
@@ -51,20 +52,28 @@ int show_batches(const Options& options, const std::string& json_file, const Con
     reject_input("batches", "--start-batch is {}; an epoch has batches 0 to {}", first, plan.batches_per_epoch() - 1);
   }
   plan.batch(epoch, first, rank, world_size);  // throws what cannot be before anything is shown
-  console.info("{} batches an epoch in {} shapes; {} clips wait for the next epoch", plan.batches_per_epoch(),
-               plan.shapes().size(), plan.clips_left_out());
+  const uint64_t end = first + std::min(static_cast<uint64_t>(options.batches), plan.batches_per_epoch() - first);
+  Feed feed = plan_feed(config.values, corpus, plan, mode);
+  feed.loader.epoch = epoch, feed.loader.index = first;
+  feed.loader.rank = rank, feed.loader.world_size = world_size;
+  // No more than is shown; nothing comes twice.
+  feed.loader.ring_batches = std::min<size_t>(feed.loader.ring_batches, std::max<uint64_t>(2, end - first));
+  feed.loader.gpu_cache_bytes = feed.loader.host_cache_bytes = 0;
+  if (!feed.loader.native) {
+    console.info("slow path: data.use_native_loading is false; one clip at a time, nothing ahead of time");
+  }
+  for (const std::string& line : startup_lines(feed, config.values, plan)) console.debug("{}", line);
+  const std::unique_ptr<BatchSource> loader = open_feed(feed, corpus, plan);
+  console.info("{} in {}; {} for the next epoch",
+               counted(plan.batches_per_epoch(), "batch an epoch", "batches an epoch"),
+               counted(plan.shapes().size(), "shape"), counted(plan.clips_left_out(), "clip waits", "clips wait"));
   console.info("  {:>5}  {:<12} {:<17} {:<16}  {}", "batch", "text", "mel", "hash", "clips");
   std::optional<Quarantine> quarantine;
   if (!options.quarantine_file.empty()) quarantine.emplace(options.quarantine_file);
   nlohmann::ordered_json json;
   json["batches"] = nlohmann::ordered_json::array();
-  const uint64_t end = first + std::min(static_cast<uint64_t>(options.batches), plan.batches_per_epoch() - first);
-  loader_settings.epoch = epoch, loader_settings.index = first;
-  loader_settings.rank = rank, loader_settings.world_size = world_size;
-  loader_settings.ring_batches = std::clamp<size_t>(end - first, 2, 8);
-  const std::unique_ptr<BatchSource> loader = open_loader(corpus, plan, loader_settings);
   for (uint64_t index = first; index < end; ++index) {
-    const Batch batch = copy_to_host(loader->next(), loader_settings.device);
+    const Batch batch = copy_to_host(loader->next(), mode.model_device);
     std::vector<std::string> ids;
     for (const uint32_t clip : batch.clips) {
       if (clip != no_clip) ids.push_back(corpus.clip(clip).id);
@@ -111,7 +120,7 @@ void add_batches_command(CLI::App& app, Program& program) {
   command->add_option("--quarantine", options->quarantine_file, "append clips that had to be replaced to this file")
       ->type_name("FILE");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags, corpus_keys({"train_data", "seed", "device"}));
+  add_config_flags(*command, options->flags, corpus_keys(feed_keys({"train_data", "seed"})));
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) { return show_batches(*options, program.json_file, console); };
   });

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/workers.h"
@@ -6,7 +7,6 @@
 #include "cli/spread.h"
 #include "corpus/shapes.h"
 #include "features/mel.h"
-#include "pipeline/loader.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ namespace myxtts {
 namespace {
 
 struct Options {
-  int64_t repeats = 10, cache_mb = 0;
+  int64_t repeats = 10, gpu_cache_mb = -1, host_cache_mb = -1;  // -1: as for training
   double consumer_ms = 0;
   ConfigFlags flags;
 };
@@ -54,22 +54,21 @@ struct Measured {
 };
 
 // Whole epochs, one after the other; the first one warms caches.
-Measured run(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options, const Options& wanted) {
-  const std::unique_ptr<BatchSource> loader = open_loader(corpus, plan, options);
+Measured run(BatchSource& loader, int device, const BatchPlan& plan, const Options& wanted) {
   std::optional<DeviceTimer> timer;
-  if (options.device >= 0) timer.emplace(options.device);
+  if (device >= 0) timer.emplace(device);
   Measured measured;
   Stopwatch whole;
   double cpu_before_s = 0;
   constexpr uint64_t warm_batches = 1000;
   uint64_t batches = 0;
   for (int64_t repeat = -1; repeat < wanted.repeats; ++repeat) {
-    if (repeat == 0) measured.before = loader->stats(), cpu_before_s = cpu_seconds(), whole = Stopwatch();
+    if (repeat == 0) measured.before = loader.stats(), cpu_before_s = cpu_seconds(), whole = Stopwatch();
     const Stopwatch watch;
     double seconds_of_audio = 0;
     for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
       const Stopwatch batch;
-      seconds_of_audio += loader->next().seconds;
+      seconds_of_audio += loader.next().seconds;
       if (wanted.consumer_ms > 0) {
         std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(wanted.consumer_ms));
       }
@@ -83,7 +82,7 @@ Measured run(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& o
     if (repeat >= 0) measured.times_real_time.push_back(seconds_of_audio / (watch.ms() * 1e-3));
   }
   measured.wall_s = whole.ms() * 1e-3, measured.cpu_s = cpu_seconds() - cpu_before_s;
-  measured.after = loader->stats();
+  measured.after = loader.stats();
   measured.resident_kb_after = resident_kb();
   if (measured.resident_kb_before == 0) measured.resident_kb_before = measured.resident_kb_after;
   measured.consumer_wait_s = measured.after.consumer_waits_s - measured.before.consumer_waits_s;
@@ -91,26 +90,34 @@ Measured run(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& o
 }
 
 int bench_loader(const Options& options, const std::string& json_file, const Console& console) {
-  if (options.repeats < 1 || options.cache_mb < 0 || options.consumer_ms < 0) {
-    reject_input("bench", "--repeats must be at least 1, --gpu-cache-mb and --consumer-ms at least 0");
+  if (options.repeats < 1 || options.consumer_ms < 0) {
+    reject_input("bench", "--repeats must be at least 1, --consumer-ms at least 0");
   }
   const Config config = options.flags.load().values;
   const DataConfig& data = config.data;
   if (data.train_data.empty()) reject_input("bench", "no corpus is named; give --train-data DIR");
+  const Mode mode = choose_mode_loudly(config, console);
   const Corpus corpus = open_corpus_loudly(data.train_data, config, {}, console);
   if (corpus.index.size() == 0)
     reject_input("bench", "{} has no clip that can be used; see `prepare`", data.train_data);
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), data).shapes, static_cast<uint64_t>(config.training.seed));
-  LoaderOptions loader = loader_options(config, console);
-  const bool on_gpu = loader.device >= 0;
-  if (options.cache_mb > 0 && !on_gpu)
-    reject_input("bench", "--gpu-cache-mb is {}, but there is no GPU in use", options.cache_mb);
-  loader.gpu_cache_bytes = static_cast<uint64_t>(options.cache_mb) << 20;
-  const Measured measured = run(corpus, plan, loader, options);
+  Feed feed = plan_feed(config, corpus, plan, mode);
+  const LoaderOptions& loader = feed.loader;
+  const auto set = [&](const char* flag, int64_t megabytes, uint64_t& bytes) {
+    if (megabytes < 0) return;
+    if (megabytes > 0 && loader.device < 0)
+      reject_input("bench", "{} is {}, but no GPU makes batches", flag, megabytes);
+    bytes = static_cast<uint64_t>(megabytes) << 20;
+  };
+  set("--gpu-cache-mb", options.gpu_cache_mb, feed.loader.gpu_cache_bytes);
+  set("--host-cache-mb", options.host_cache_mb, feed.loader.host_cache_bytes);
+  const std::unique_ptr<BatchSource> source = open_feed_loudly(feed, config, corpus, plan, console);
+  const Measured measured = run(*source, mode.model_device, plan, options);
 
   const size_t epochs = measured.times_real_time.size();
   const auto [figure, cv] = Spread(measured.times_real_time);
   const MelSpec& mel = corpus.mel;
+  const bool on_gpu = loader.device >= 0;
   const double limit = on_gpu ? measure_upload_bytes_per_s(loader.device) / (2.0 * mel.sample_rate)
                               : mel_cpu_limit_frames_per_s(mel) * static_cast<double>(available_cores()) *
                                     mel.hop_length / mel.sample_rate;
@@ -134,8 +141,8 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   const double drift = static_cast<double>(measured.resident_kb_after - measured.resident_kb_before) /
                        static_cast<double>(measured.resident_kb_before);
 
-  console.info("loader, {} batches of {} an epoch, {} workers, on {}", plan.batches_per_epoch(),
-               plan.shapes().front().batch_size, loader.workers, name);
+  console.info("loader, {} of {} an epoch, {}, on {}", counted(plan.batches_per_epoch(), "batch", "batches"),
+               plan.shapes().front().batch_size, counted(loader.workers, "worker"), name);
   console.info("  {:>12.0f} x real time  (median of {} epochs, cv {:.1f} %)", figure, epochs, 100 * cv);
   console.info("  {:>12.0f} x real time is the limit: {}", limit, limit_is);
   console.info("  {:>11.0f} % of the limit", 100 * figure / limit);
@@ -160,7 +167,8 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
                                          {"cv", cv},
                                          {"workers", loader.workers},
                                          {"batch_size", plan.shapes().front().batch_size},
-                                         {"gpu_cache_mb", options.cache_mb},
+                                         {"gpu_cache_mb", loader.gpu_cache_bytes >> 20},
+                                         {"host_cache_mb", loader.host_cache_bytes >> 20},
                                          {"consumer_ms", options.consumer_ms},
                                          {"input_wait", input_wait},
                                          {"finish_waits_for_rows", finish_wait},
@@ -187,14 +195,16 @@ void add_bench_loader(CLI::App& bench, Program& program) {
   const auto options = std::make_shared<Options>();
   CLI::App* loader = bench.add_subcommand("loader", "a corpus from its files to ready batches, epoch after epoch");
   loader->add_option("--repeats", options->repeats, "epochs")->capture_default_str()->type_name("N");
-  loader->add_option("--gpu-cache-mb", options->cache_mb, "clips kept in GPU memory")
-      ->capture_default_str()
-      ->type_name("MB");
+  const auto cache = [&](const char* flag, int64_t& megabytes, const char* meaning) {
+    loader->add_option(flag, megabytes, meaning)->check(CLI::NonNegativeNumber)->type_name("MB");
+  };
+  cache("--gpu-cache-mb", options->gpu_cache_mb, "clips kept in GPU memory [as for training]");
+  cache("--host-cache-mb", options->host_cache_mb, "clips kept in page-locked memory [as for training]");
   loader->add_option("--consumer-ms", options->consumer_ms, "what a step takes")
       ->capture_default_str()
       ->type_name("MS");
   add_json_option(*loader, program);
-  add_config_flags(*loader, options->flags, corpus_keys({"train_data", "pipeline_buffer_size", "seed", "device"}));
+  add_config_flags(*loader, options->flags, corpus_keys(feed_keys({"train_data", "seed"})));
   loader->callback([&program, options] {
     program.run = [&program, options](Console& console) { return bench_loader(*options, program.json_file, console); };
   });

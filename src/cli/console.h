@@ -35,6 +35,11 @@ class Console {
     }
   }
 
+  template <typename... Args>
+  void debug(fmt::format_string<Args...> format, Args&&... args) const {
+    if (settings_.level >= LogLevel::debug) info(format, std::forward<Args>(args)...);
+  }
+
   bool shows_progress() const;
 
  private:

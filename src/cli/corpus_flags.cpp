@@ -1,11 +1,7 @@
 #include "cli/corpus_flags.h"
 
 #include "base/files.h"
-#include "base/workers.h"
 #include "text/utf8.h"
-
-#include <algorithm>
-#include <memory>
 
 namespace myxtts {
 
@@ -17,26 +13,24 @@ std::vector<std::string> corpus_keys(const std::vector<std::string>& more) {
   return keys;
 }
 
-LoaderOptions loader_options(const Config& config, const Console& console) {
-  const DataConfig& data = config.data;
-  const std::string& device = config.training.device;
-  LoaderOptions options;
-  options.native = data.use_native_loading;
-  if (!options.native) {
-    console.info("slow path: data.use_native_loading is false; one clip at a time, nothing ahead of time");
-  }
-  const bool on_gpu = device == "auto" ? options.native && device_count() > 0 : device != "cpu";
-  if (on_gpu) options.device = parse_device(device == "auto" ? "cuda:0" : device);
-  // Beside the workers the plan, the device and the consumer have threads of their own.
-  const auto cores = static_cast<int64_t>(available_cores());
-  options.workers = static_cast<size_t>(data.num_workers.pick(on_gpu ? std::max<int64_t>(1, cores - 3) : cores));
-  if (!options.native) options.workers = 1;
-  options.tune = data.auto_tune_performance && !data.num_workers.fixed();
-  options.least_workers = static_cast<size_t>(std::max<int64_t>(1, data.num_workers.low));
-  options.say = [&console](const std::string& sentence) { console.info("tuned: {}", sentence); };
-  options.ring_batches = static_cast<size_t>(std::max<int64_t>(2, data.pipeline_buffer_size));
-  options.reading_batches = static_cast<size_t>(data.prefetch_buffer_size.pick(8));
-  return options;
+std::vector<std::string> feed_keys(const std::vector<std::string>& more) {
+  std::vector<std::string> keys = {
+      "device", "data_gpu", "model_gpu", "pipeline_buffer_size", "model_start_delay", "prefetch_to_gpu"};
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+Mode choose_mode_loudly(const Config& config, const Console& console) {
+  Mode mode = choose_mode(config, real_devices());
+  for (const std::string& warning : mode.warnings) console.warn("{}", warning);
+  return mode;
+}
+
+std::unique_ptr<BatchSource> open_feed_loudly(Feed feed, const Config& config, const Corpus& corpus,
+                                              const BatchPlan& plan, const Console& console) {
+  for (const std::string& line : startup_lines(feed, config, plan)) console.info("{}", line);
+  feed.loader.say = [&console](const std::string& sentence) { console.info("tuned: {}", sentence); };
+  return open_feed(feed, corpus, plan);
 }
 
 Corpus open_corpus_loudly(const std::string& where, const Config& config, PrepareOptions options,

@@ -3,8 +3,9 @@
 
 #include "cli/commands.h"
 #include "corpus/corpus.h"
-#include "pipeline/loader.h"
+#include "pipeline/feed.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,15 @@ namespace myxtts {
 // Settings that decide what an index holds and which shapes it is fed in, and `more`.
 std::vector<std::string> corpus_keys(const std::vector<std::string>& more);
 
-// What the settings and this machine make of the loader; its device is checked. Says so where it is the slow path.
-LoaderOptions loader_options(const Config& config, const Console& console);
+// Settings that decide how batches get to the model, and `more`.
+std::vector<std::string> feed_keys(const std::vector<std::string>& more);
+
+// The mode, with a warning where it is not the one that was asked for. Before anything is opened.
+Mode choose_mode_loudly(const Config& config, const Console& console);
+
+// The source of batches, after the start-up lines; what is tuned later is said as well.
+std::unique_ptr<BatchSource> open_feed_loudly(Feed feed, const Config& config, const Corpus& corpus,
+                                              const BatchPlan& plan, const Console& console);
 
 // Opens it, making its index first where needed, with a progress bar and a line that says why.
 Corpus open_corpus_loudly(const std::string& where, const Config& config, PrepareOptions options,

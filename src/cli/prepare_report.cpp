@@ -1,5 +1,6 @@
 #include "cli/prepare_report.h"
 
+#include "base/counted.h"
 #include "record/chart.h"
 #include "record/html_page.h"
 
@@ -82,7 +83,7 @@ PrepareReport::PrepareReport(const std::string& where, const Corpus& corpus, con
 }
 
 void PrepareReport::print(const Console& console) const {
-  console.info("{}: {} clips accepted, {} rejected, {:.2f} hours", where_, corpus_.index.size(),
+  console.info("{}: {} accepted, {} rejected, {:.2f} hours", where_, counted(corpus_.index.size(), "clip"),
                summary_.rejected.size(), summary_.seconds / 3600);
   for (const auto& [format, count] : summary_.formats) console.info("  {} × {}", count, format);
   for (const auto& [rate, count] : summary_.sample_rates) {
@@ -97,8 +98,9 @@ void PrepareReport::print(const Console& console) const {
     console.info("  truncated: line {}, {}: {}", clip.line, clip.id, clip.reason);
   }
   if (corpus_.index.size() == 0) return;
-  console.info("  {} held out for validation, {} speakers, {} symbols", held_out_,
-               std::max<size_t>(1, summary_.speakers.size()), summary_.symbols.size());
+  console.info("  {} held out for validation, {}, {}", held_out_,
+               counted(std::max<size_t>(1, summary_.speakers.size()), "speaker"),
+               counted(summary_.symbols.size(), "symbol"));
   console.info("  log-mel mean {:.3f}, standard deviation {:.3f} (of {} clips)", summary_.mel_mean, summary_.mel_std,
                summary_.mel_measured_clips);
   console.info("\nmel frames ({})", corpus_.mel.name);
@@ -145,12 +147,11 @@ std::string PrepareReport::to_json() const {
 
 std::string PrepareReport::to_html() const {
   HtmlPage page(where_);
-  page.paragraph(
-      fmt::format("{} clips accepted, {} rejected, {:.2f} hours. Padding {:.1f} % of all frames in {} static shapes; "
-                  "one fixed shape "
-                  "would pad {:.1f} %.",
-                  corpus_.index.size(), summary_.rejected.size(), summary_.seconds / 3600, 100 * plan_.padding,
-                  plan_.shapes.size(), 100 * padding_of_one_shape_));
+  page.paragraph(fmt::format("{} accepted, {} rejected, {:.2f} hours. Padding {:.1f} % of all frames in {}; one fixed "
+                             "shape would pad {:.1f} %.",
+                             counted(corpus_.index.size(), "clip"), summary_.rejected.size(), summary_.seconds / 3600,
+                             100 * plan_.padding, counted(plan_.shapes.size(), "static shape"),
+                             100 * padding_of_one_shape_));
   page.chart(chart_of("Lengths of the clips", "mel frames", frames_));
   page.chart(chart_of("Lengths of the texts", "tokens", tokens_));
   std::vector<TableRow> shapes;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -14,6 +15,12 @@ using StreamHandle = CUstream_st*;  // a cudaStream_t; null is the default strea
 
 int device_count();
 std::string device_name(int device);
+bool can_reach(int device, int other);  // memory of the other by copies that do not pass through the host
+
+struct DeviceMemory {
+  uint64_t free_bytes = 0, total_bytes = 0;
+};
+DeviceMemory device_memory(int device);
 
 // "cuda:N" -> N. Throws Error when the text is something else or there is no such GPU.
 int parse_device(const std::string& text);
@@ -38,6 +45,25 @@ class DeviceBuffer {
   int device_ = 0;
   void* data_ = nullptr;
   size_t bytes_ = 0;
+};
+
+// Host memory that does not move: page-locked where `pinned` is true, so that a GPU copies from it by itself. Owns it;
+// may be moved, not copied.
+class HostBuffer {
+ public:
+  HostBuffer() = default;
+  HostBuffer(size_t bytes, bool pinned);
+  ~HostBuffer();
+  HostBuffer(HostBuffer&& other) noexcept;
+  HostBuffer& operator=(HostBuffer&& other) noexcept;
+
+  std::byte* data() const { return data_; }
+  size_t size_bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+  bool pinned_ = false;
 };
 
 // From device memory, once the default stream is done with all it was given.

@@ -3,37 +3,30 @@
 #include "corpus/replace.h"
 #include "features/mel.h"
 #include "pipeline/backend.h"
+#include "pipeline/batch_memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 
 namespace myxtts {
 namespace {
 
-// Ready batches in plain memory; a worker takes a row all the way to its mel.
+// Ready batches in host memory; a worker takes a row all the way to its mel.
 class CpuBackend : public LoaderBackend {
  public:
   CpuBackend(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options)
       : corpus_(corpus), plan_(plan), memory_(options.ring_batches) {
     for (size_t i = 0; i < options.workers; ++i) idle_.push_back(std::make_unique<MelCpu>(corpus.mel));
-    size_t tokens = 0, values = 0, rows = 0;
-    for (const Shape& shape : plan.shapes()) {
-      const int64_t share = shape.batch_size / static_cast<int64_t>(options.world_size);
-      tokens = std::max(tokens, static_cast<size_t>(share * shape.text_length));
-      values = std::max(values, static_cast<size_t>(share * shape.mel_frames) * static_cast<size_t>(corpus.mel.n_mels));
-      rows = std::max(rows, static_cast<size_t>(share));
-    }
-    for (Memory& memory : memory_) {
-      memory.tokens.resize(tokens), memory.mel.resize(values);
-      memory.text_lengths.resize(rows), memory.mel_lengths.resize(rows);
+    const size_t bytes = largest_batch_bytes(plan, corpus.mel.n_mels, options.world_size);
+    for (HostBuffer& memory : memory_) {
+      memory = HostBuffer(bytes, options.pinned);
+      std::memset(memory.data(), 0, bytes);  // taken now, not as larger and larger batches come
     }
   }
 
   std::vector<size_t> begin(LoaderSlot& slot) override {
-    Memory& memory = memory_[slot.number];
-    LoadedBatch& batch = slot.batch;
-    batch.tokens = memory.tokens.data(), batch.mel = memory.mel.data();
-    batch.text_lengths = memory.text_lengths.data(), batch.mel_lengths = memory.mel_lengths.data();
+    lay_out(slot.batch, memory_[slot.number].data());
     std::vector<size_t> rows;
     for (size_t row = 0; row < slot.planned.clips.size(); ++row) rows.push_back(row);
     return rows;
@@ -72,11 +65,6 @@ class CpuBackend : public LoaderBackend {
   void stop() override {}
 
  private:
-  struct Memory {
-    std::vector<int32_t> tokens, text_lengths, mel_lengths;
-    std::vector<float> mel;
-  };
-
   // One worker's transform for a while.
   class Borrowed {
    public:
@@ -100,7 +88,7 @@ class CpuBackend : public LoaderBackend {
 
   const Corpus& corpus_;
   const BatchPlan& plan_;
-  std::vector<Memory> memory_;
+  std::vector<HostBuffer> memory_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<MelCpu>> idle_;
 };

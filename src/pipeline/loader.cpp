@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "pipeline/backend.h"
+#include "pipeline/depth_tuner.h"
+#include "pipeline/gate.h"
 #include "pipeline/slow_loader.h"
 #include "pipeline/worker_tuner.h"
 
@@ -92,19 +94,21 @@ void check_ranks(const BatchPlan& plan, const LoaderOptions& options) {
 }  // namespace
 
 struct Loader::State {
-  State(const Corpus& corpus_, const BatchPlan& plan_, const LoaderOptions& options_)
+  State(const Corpus& corpus_, const BatchPlan& plan_, const LoaderOptions& options_,
+        std::unique_ptr<LoaderBackend> backend_)
       : corpus(corpus_),
         plan(plan_),
         options(options_),
-        tuner(std::clamp<size_t>(options_.least_workers, 1, options_.workers), options_.workers),
+        backend(std::move(backend_)),
+        reading(options_.reading_batches),
+        tuning(options_),
         active_workers(options_.workers),
+        ring_batches(options_.ring_batches),
+        reading_batches(options_.reading_batches),
         free_slots(options_.ring_batches),
         begun(options_.ring_batches),
         ready(options_.ring_batches),
         slots(options_.ring_batches) {
-    if (plan.batches_per_epoch() == 0) reject_input("loader", "the corpus has too few clips for a batch");
-    check_ranks(plan, options);
-    backend = options.device < 0 ? make_cpu_backend(corpus, plan, options) : make_gpu_backend(corpus, plan, options);
     for (size_t i = 0; i < slots.size(); ++i) slots[i].number = i, free_slots.push(&slots[i]);
     try {
       threads.emplace_back([this] { guarded([this] { plan_batches(); }); });
@@ -134,6 +138,7 @@ struct Loader::State {
     for (LoaderSlot& slot : slots) slot.rows_left = 0, slot.rows_left.notify_all();
     backend->stop();
     rows.stop();
+    reading.stop();
     free_slots.close();
     begun.close();
   }
@@ -147,11 +152,26 @@ struct Loader::State {
     }
   }
 
+  // Errors name the batch and its clips, whichever stage they come from.
+  template <typename Work>
+  auto naming(const LoaderSlot& slot, std::span<const uint32_t> clips, const Work& work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      std::string names;
+      for (const uint32_t clip : clips) {
+        if (clip == no_clip || names.size() > 200) continue;
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", corpus.clip(clip).id);
+      }
+      fail("loader", "batch {} of epoch {} ({}): {}", slot.batch.index, slot.batch.epoch, names, error.what());
+    }
+  }
+
   void plan_batches() {
     uint64_t epoch = options.epoch, index = options.index;
     for (uint64_t sequence = 0;; ++sequence) {
       const std::optional<LoaderSlot*> free = free_slots.pop();
-      if (!free) return;
+      if (!free || !reading.enter()) return;
       LoaderSlot& slot = **free;
       if (index >= plan.batches_per_epoch()) index = 0, ++epoch;
       slot.sequence = sequence;
@@ -167,10 +187,15 @@ struct Loader::State {
       slot.bad.assign(size, {});
       slot.seconds.assign(size, 0.0);
       const int64_t start_ns = now_ns();
-      std::vector<size_t> needed = backend->begin(slot);
+      std::vector<size_t> needed;
+      try {
+        needed = naming(slot, slot.planned.clips, [&] { return backend->begin(slot); });
+      } catch (...) {  // it travels with the batch, behind those that are being read
+        slot.failed = true, slot.error = std::current_exception();
+      }
       begin_busy.add_since(start_ns);
       slot.rows_left = needed.size();
-      if (!begun.push(&slot)) return;
+      if (!begun.push(&slot) || slot.failed) return;
       if (!needed.empty()) rows.add(slot, std::move(needed));
     }
   }
@@ -183,7 +208,9 @@ struct Loader::State {
       rows_waited.add_since(waiting_ns);
       const int64_t start_ns = now_ns();
       try {
-        bytes_read.fetch_add(backend->make_row(*row.slot, row.row), std::memory_order_relaxed);
+        const uint64_t bytes = naming(*row.slot, std::span(row.slot->planned.clips).subspan(row.row, 1),
+                                      [&] { return backend->make_row(*row.slot, row.row); });
+        bytes_read.fetch_add(bytes, std::memory_order_relaxed);
       } catch (...) {
         if (!row.slot->failed.exchange(true)) row.slot->error = std::current_exception();
       }
@@ -204,7 +231,8 @@ struct Loader::State {
       if (slot.failed) std::rethrow_exception(slot.error);
       LoadedBatch& batch = slot.batch;
       const int64_t finish_ns = now_ns();
-      backend->finish(slot);
+      naming(slot, slot.planned.clips, [&] { backend->finish(slot); });
+      reading.leave();
       finish_busy.add_since(finish_ns);
       for (std::vector<BadClip>& bad : slot.bad) batch.replaced.insert(batch.replaced.end(), bad.begin(), bad.end());
       batch.seconds = std::accumulate(slot.seconds.begin(), slot.seconds.end(), 0.0);
@@ -212,26 +240,92 @@ struct Loader::State {
     }
   }
 
+  // The consumer's thread from here on.
+  void put_back(LoaderSlot* slot) {
+    if (circulating > ring_batches) {
+      resting.push_back(slot), --circulating;
+    } else {
+      free_slots.push(slot);
+    }
+  }
+
+  void set_ring_batches(size_t wanted) {
+    ring_batches = wanted;
+    for (; circulating < wanted && !resting.empty(); ++circulating) {
+      free_slots.push(resting.back());
+      resting.pop_back();
+    }
+  }
+
+  void tune(const LoaderStats& stats) {
+    const double now_s = static_cast<double>(now_ns()) * 1e-9;
+    const auto say = [&](const std::string& reason) {
+      if (options.say) options.say(reason);
+    };
+    if (const auto change = tuning.workers.look(stats, now_s); change.workers > 0) {
+      rows.set_active(active_workers = change.workers);
+      say(change.reason);
+    }
+    if (const auto change = tuning.ring.look(stats, stats.plan_waits_for_room_s, ready.size(), now_s);
+        change.batches > 0) {
+      set_ring_batches(change.batches);
+      say(change.reason);
+    }
+    if (const auto change = tuning.reading.look(stats, stats.plan_waits_for_reading_s, reading.room(), now_s);
+        change.batches > 0) {
+      reading.set_limit(reading_batches = change.batches);
+      say(change.reason);
+    }
+  }
+
+  struct Tuning {
+    explicit Tuning(const LoaderOptions& options)
+        : workers(std::clamp<size_t>(options.least_workers, 1, options.workers), options.workers),
+          ring("batches in the ring", std::min(options.least_ring_batches, options.ring_batches), options.ring_batches,
+               options.ring_batches),
+          reading("batches read at a time", std::min(options.least_reading_batches, options.reading_batches),
+                  std::max(options.most_reading_batches, options.reading_batches), options.reading_batches) {}
+    WorkerTuner workers;
+    DepthTuner ring, reading;
+  };
+
   const Corpus& corpus;
   const BatchPlan& plan;
   const LoaderOptions options;
-  std::unique_ptr<LoaderBackend> backend;
+  const std::unique_ptr<LoaderBackend> backend;
   RowDispenser rows;
-  WorkerTuner tuner;
-  size_t active_workers;
+  Gate reading;
+  Tuning tuning;
+  std::atomic<size_t> active_workers, ring_batches, reading_batches;
+  size_t circulating = options.ring_batches;  // places of the ring in use; the others rest
+  std::vector<LoaderSlot*> resting;
   BoundedQueue<LoaderSlot*> free_slots, begun, ready;
   std::vector<LoaderSlot> slots;
   LoaderSlot* with_consumer = nullptr;
   std::atomic<bool> stopped = false;
   TimeSum rows_busy, rows_waited, begin_busy, finish_waited, finish_busy;
   std::atomic<uint64_t> bytes_read = 0;
-  uint64_t batches = 0;
-  double seconds_of_audio = 0;
+  std::atomic<uint64_t> batches = 0;
+  std::atomic<double> seconds_of_audio = 0;
   std::vector<std::thread> threads;
 };
 
+namespace {
+
+std::unique_ptr<LoaderBackend> make_backend(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options) {
+  if (plan.batches_per_epoch() == 0) reject_input("loader", "the corpus has too few clips for a batch");
+  check_ranks(plan, options);
+  return options.device < 0 ? make_cpu_backend(corpus, plan, options) : make_gpu_backend(corpus, plan, options);
+}
+
+}  // namespace
+
 Loader::Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options)
-    : state_(std::make_unique<State>(corpus, plan, options)) {}
+    : Loader(corpus, plan, options, make_backend(corpus, plan, options)) {}
+
+Loader::Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options,
+               std::unique_ptr<LoaderBackend> backend)
+    : state_(std::make_unique<State>(corpus, plan, options, std::move(backend))) {}
 
 Loader::~Loader() = default;
 
@@ -239,29 +333,27 @@ const LoadedBatch& Loader::next(StreamHandle consumer) {
   State& state = *state_;
   if (state.with_consumer != nullptr) {
     state.backend->give_back(*state.with_consumer, consumer);
-    state.free_slots.push(std::exchange(state.with_consumer, nullptr));
+    state.put_back(std::exchange(state.with_consumer, nullptr));
   }
   const std::optional<LoaderSlot*> slot = state.ready.pop();
   if (!slot) fail("loader", "it was stopped");
   state.with_consumer = *slot;
   state.backend->take(**slot, consumer);
   ++state.batches;
-  state.seconds_of_audio += (*slot)->batch.seconds;
-  if (state.options.tune) {
-    const WorkerTuner::Change change = state.tuner.look(stats(), static_cast<double>(now_ns()) * 1e-9);
-    if (change.workers > 0) {
-      state.rows.set_active(state.active_workers = change.workers);
-      if (state.options.say) state.options.say(change.reason);
-    }
-  }
+  state.seconds_of_audio = state.seconds_of_audio + (*slot)->batch.seconds;
+  if (state.options.tune) state.tune(stats());
   return (*slot)->batch;
 }
+
+void Loader::stop() { state_->stop(nullptr); }
 
 LoaderStats Loader::stats() const {
   LoaderStats stats;
   stats.batches = state_->batches, stats.seconds_of_audio = state_->seconds_of_audio;
   stats.bytes_read = state_->bytes_read;
-  stats.active_workers = state_->active_workers;
+  stats.active_workers = state_->active_workers, stats.ring_batches = state_->ring_batches;
+  stats.reading_batches = state_->reading_batches;
+  stats.plan_waits_for_reading_s = state_->reading.waited_s();
   stats.rows_busy_s = state_->rows_busy.seconds(), stats.rows_wait_s = state_->rows_waited.seconds();
   stats.begin_busy_s = state_->begin_busy.seconds(), stats.finish_busy_s = state_->finish_busy.seconds();
   stats.plan_waits_for_room_s = static_cast<double>(state_->free_slots.stats().pop_wait_ns) * 1e-9;

@@ -22,15 +22,20 @@ struct LoaderOptions {
   int device = -1;                // -1: the CPU
   size_t workers = 1;             // threads that read and decode
   size_t ring_batches = 50;       // batches that are ready or on their way
-  size_t reading_batches = 8;     // of those, how many are being read at a time (GPU)
+  size_t reading_batches = 8;     // of those, how many are being read at a time
+  bool pinned = false;            // ready batches in page-locked memory (CPU)
+  bool overlap = true;            // false: a batch's copy and features are done before the next one's begin (GPU)
   uint64_t gpu_cache_bytes = 0;   // clips kept on the GPU: the first ones that come, and always the same
+  uint64_t host_cache_bytes = 0;  // then in page-locked host memory (GPU, separate files)
   uint64_t epoch = 0, index = 0;  // where to begin
   uint64_t rank = 0, world_size = 1;
   bool native = true;  // false: the slow path
-  // Changes the number of workers that read, between these and `workers`, by what they and the consumer waited, and
-  // says why.
+  // Changes the number of workers that read, of batches in the ring and of batches read at a time by what was waited
+  // for, and says why, in the thread that calls next().
   bool tune = false;
-  size_t least_workers = 1;
+  size_t least_workers = 1;                                    // at most `workers`
+  size_t least_ring_batches = 2;                               // at most `ring_batches`
+  size_t least_reading_batches = 2, most_reading_batches = 0;  // 0: `reading_batches`
   std::function<void(const std::string&)> say = {};
 };
 
@@ -54,14 +59,15 @@ struct LoaderStats {
   uint64_t batches = 0;
   double seconds_of_audio = 0;
   uint64_t bytes_read = 0;
-  double rows_busy_s = 0;              // of all workers together
-  double rows_wait_s = 0;              // workers without a row: the ring is full, or the plan is slower
-  double begin_busy_s = 0;             // laying out batches, and waiting for memory that is still being copied from
-  double finish_busy_s = 0;            // handing batches to the device
-  double plan_waits_for_room_s = 0;    // the ring is full of batches that are ready or being read
-  double finish_waits_for_rows_s = 0;  // reading is slower
-  size_t active_workers = 0;
-  double consumer_waits_s = 0;  // the loader is slower
+  double rows_busy_s = 0;               // of all workers together
+  double rows_wait_s = 0;               // workers without a row: the ring is full, or the plan is slower
+  double begin_busy_s = 0;              // laying out batches, and waiting for memory that is still being copied from
+  double finish_busy_s = 0;             // handing batches to the device
+  double plan_waits_for_room_s = 0;     // the ring is full of batches that are ready or being read
+  double plan_waits_for_reading_s = 0;  // as many batches as may be are being read
+  double finish_waits_for_rows_s = 0;   // reading is slower
+  size_t active_workers = 0, ring_batches = 0, reading_batches = 0;  // as tuned
+  double consumer_waits_s = 0;                                       // the loader is slower
 };
 
 // Batch after batch, for one consumer.
@@ -75,18 +81,27 @@ class BatchSource {
   virtual const LoadedBatch& next(StreamHandle consumer = nullptr) = 0;
 
   virtual LoaderStats stats() const = 0;
+
+  // Whoever waits in next(), or calls it later, gets an error. Any thread.
+  virtual void stop() {}
 };
+
+class LoaderBackend;
 
 class Loader : public BatchSource {
  public:
   // Both references are kept.
   Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options);
+  // With a backend of one's own.
+  Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options,
+         std::unique_ptr<LoaderBackend> backend);
   ~Loader() override;  // at once, wherever it is
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
   const LoadedBatch& next(StreamHandle consumer = nullptr) override;
-  LoaderStats stats() const override;
+  LoaderStats stats() const override;  // any thread
+  void stop() override;
 
  private:
   struct State;

@@ -21,6 +21,18 @@ std::string device_name(int device) {
   return properties.name;
 }
 
+bool can_reach(int device, int other) {
+  int can = 0;
+  return device == other || (cudaDeviceCanAccessPeer(&can, device, other) == cudaSuccess && can == 1);
+}
+
+DeviceMemory device_memory(int device) {
+  CUDA_CHECK(cudaSetDevice(device));
+  DeviceMemory memory;
+  CUDA_CHECK(cudaMemGetInfo(&memory.free_bytes, &memory.total_bytes));
+  return memory;
+}
+
 int parse_device(const std::string& text) {
   int device = text == "cuda" ? 0 : -1;
   if (text.starts_with("cuda:")) {
@@ -55,6 +67,34 @@ void DeviceBuffer::upload(std::span<const std::byte> from) {
 
 void DeviceBuffer::download(std::span<std::byte> into) const {
   CUDA_CHECK(cudaMemcpy(into.data(), data_, std::min(into.size(), bytes_), cudaMemcpyDeviceToHost));
+}
+
+HostBuffer::HostBuffer(size_t bytes, bool pinned) : bytes_(bytes), pinned_(pinned) {
+  if (bytes == 0) return;
+  if (pinned) {
+    void* memory = nullptr;
+    CUDA_CHECK(cudaMallocHost(&memory, bytes));
+    data_ = static_cast<std::byte*>(memory);
+  } else {
+    data_ = new std::byte[bytes];
+  }
+}
+
+HostBuffer::~HostBuffer() {
+  if (pinned_) {
+    cudaFreeHost(data_);
+  } else {
+    delete[] data_;
+  }
+}
+
+HostBuffer::HostBuffer(HostBuffer&& other) noexcept { *this = std::move(other); }
+
+HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(pinned_, other.pinned_);
+  return *this;
 }
 
 void download(int device, const void* from, std::span<std::byte> into) {

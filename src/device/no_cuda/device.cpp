@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 
+#include <utility>
+
 namespace myxtts {
 namespace {
 
@@ -13,6 +15,8 @@ namespace {
 
 int device_count() { return 0; }
 std::string device_name(int) { missing(); }
+bool can_reach(int, int) { missing(); }
+DeviceMemory device_memory(int) { missing(); }
 int parse_device(const std::string&) { missing(); }
 DeviceBuffer::DeviceBuffer(int, size_t) { missing(); }
 DeviceBuffer::~DeviceBuffer() = default;
@@ -20,6 +24,17 @@ DeviceBuffer::DeviceBuffer(DeviceBuffer&&) noexcept = default;
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&&) noexcept = default;
 void DeviceBuffer::upload(std::span<const std::byte>) { missing(); }
 void DeviceBuffer::download(std::span<std::byte>) const { missing(); }
+HostBuffer::HostBuffer(size_t bytes, bool pinned) : bytes_(bytes) {
+  if (pinned) missing();
+  if (bytes > 0) data_ = new std::byte[bytes];
+}
+HostBuffer::~HostBuffer() { delete[] data_; }
+HostBuffer::HostBuffer(HostBuffer&& other) noexcept { *this = std::move(other); }
+HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
 void download(int, const void*, std::span<std::byte>) { missing(); }
 DeviceTimer::DeviceTimer(int) { missing(); }
 DeviceTimer::~DeviceTimer() = default;

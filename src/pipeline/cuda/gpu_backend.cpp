@@ -7,6 +7,7 @@
 #include "features/mel_gpu.h"
 #include "pipeline/backend.h"
 #include "pipeline/cuda/handles.h"
+#include "pipeline/cuda/host_cache.h"
 #include "pipeline/cuda/registered_files.h"
 
 #include <algorithm>
@@ -37,11 +38,13 @@ struct HeadLayout {
   }
 };
 
-// A clip that stays on the GPU, is on its way there, or could not be read.
+// A clip that is kept, is on its way there, or could not be read.
 struct CachedClip {
   enum class State { coming, here, lost };
   std::atomic<State> state = State::coming;
-  GpuClip where;
+  GpuClip where;                            // on the GPU; of one in host memory all but the place
+  std::byte* host = nullptr;                // its place in host memory; null: it is kept on the GPU
+  std::span<const std::byte> host_samples;  // what is uploaded of it
   double seconds = 0;
   uint32_t mel_frames = 0;
   std::vector<uint16_t> tokens;
@@ -54,14 +57,14 @@ struct Row {
   bool from_cache = false;
   bool in_slab = false;                    // read into the slab where it was planned
   bool set_apart = false;                  // too large for that, as a substitute may be: read into a place of its own
-  std::span<const std::byte> mapped = {};  // samples that the GPU copies from the file itself
+  std::span<const std::byte> mapped = {};  // samples that the GPU copies from where they lie, not from the slab
   GpuClip clip;
 };
 
 // Pinned memory that a batch is read into: its head, then its samples.
 struct Slab {
-  explicit Slab(size_t bytes) : memory(bytes) {}
-  PinnedMemory memory;
+  explicit Slab(size_t bytes) : memory(bytes, true) {}
+  HostBuffer memory;
   Event copied;
 };
 
@@ -111,10 +114,13 @@ class GpuBackend : public LoaderBackend {
       : corpus_(corpus),
         plan_(plan),
         device_(options.device),
+        overlap_(options.overlap),
         files_(options.device),
-        free_slabs_(options.reading_batches),
+        free_slabs_(slab_count(options)),
         slots_(options.ring_batches),
         cache_end_(options.gpu_cache_bytes),
+        // Shards are registered: their clips lie in locked memory already.
+        host_cache_(corpus.index.size() > 0 && corpus.index.clip(0).place.part ? 0 : options.host_cache_bytes),
         copies_(copy_streams) {
     CUDA_CHECK(cudaSetDevice(device_));
     uint64_t mel_bytes = 0;
@@ -136,13 +142,13 @@ class GpuBackend : public LoaderBackend {
       limits.sample_rates.push_back(std::stoi(rate));
     mel_ = std::make_unique<MelGpu>(corpus.mel, device_, limits);
     batch_bytes_ = 2 * half_batch_bytes_;  // clips as planned, and a place for each row's substitute
-    for (size_t i = 0; i < options.reading_batches; ++i) {
+    for (size_t i = 0; i < slab_count(options); ++i) {
       slabs_.push_back(std::make_unique<Slab>(head_bytes_ + batch_bytes_));
       free_slabs_.push(slabs_.back().get());
     }
     arena_ = DeviceBuffer(device_, staging_areas * batch_bytes_ + cache_end_);
     for (SlotState& slot : slots_) slot.memory = DeviceBuffer(device_, head_bytes_ + mel_bytes);
-    if (cache_end_ > 0) cached_.resize(corpus.index.size());
+    if (cache_end_ + options.host_cache_bytes > 0) cached_.resize(corpus.index.size());
   }
 
   ~GpuBackend() override { cudaSetDevice(device_); }
@@ -159,25 +165,35 @@ class GpuBackend : public LoaderBackend {
     const size_t count = slot.planned.clips.size();
     state.rows.assign(count, Row());
     state.shape = slot.batch.shape;
-    std::vector<size_t> needed;
-    uint64_t bytes = 0;
+    std::vector<size_t> needed, in_host_memory;
     for (size_t row = 0; row < count; ++row) {
       const uint32_t number = slot.planned.clips[row];
       if (number == no_clip) continue;
       Row& one = state.rows[row];
-      if (cache_end_ > 0 && cached_[number] != nullptr && cached_[number]->state != CachedClip::State::lost) {
+      one.room = corpus_.index.loaded_bytes(number);
+      if (!cached_.empty() && cached_[number] != nullptr && cached_[number]->state != CachedClip::State::lost) {
         one.cached = cached_[number].get(), one.from_cache = true;
-        continue;
+        if (one.cached->host != nullptr) in_host_memory.push_back(row);
+      } else {
+        needed.push_back(row);
       }
-      one.offset = bytes, one.room = corpus_.index.loaded_bytes(number);
-      bytes += aligned(one.room);
-      needed.push_back(row);
     }
+    state.staging = state.base = slot.sequence % staging_areas * batch_bytes_;
+    const bool on_gpu = in_host_memory.empty() && keep_on_gpu(slot, state, needed);
+    if (!on_gpu) keep_in_host_memory(slot, state, needed, in_host_memory);
+    // What is read into the slab first, so that it is copied in one piece.
+    uint64_t bytes = 0;
+    const auto place = [&](size_t row) {
+      state.rows[row].offset = bytes;
+      bytes += aligned(state.rows[row].room);
+    };
+    for (const size_t row : needed) {
+      if (!keeps_in_host_memory(state.rows[row])) place(row);
+    }
+    state.planned_bytes = bytes;
+    for (const size_t row : in_host_memory) place(row);
     if (bytes > half_batch_bytes_)
       fail("loader", "a batch has {} bytes where {} were expected", bytes, half_batch_bytes_);
-    state.planned_bytes = bytes;
-    state.staging = state.base = slot.sequence % staging_areas * batch_bytes_;
-    if (cache_used_ + bytes <= cache_end_ && bytes > 0) keep(slot, state, needed, bytes);
     return needed;
   }
 
@@ -193,6 +209,7 @@ class GpuBackend : public LoaderBackend {
       if (one.cached != nullptr && !one.from_cache) {
         one.cached->tokens = tokens, one.cached->mel_frames = clip.length.mel_frames;
         one.cached->seconds = clip.seconds(), one.cached->where = one.clip;
+        if (one.cached->host != nullptr) one.cached->host_samples = one.mapped;
       }
     };
     slot.batch.clips[row] =
@@ -216,6 +233,10 @@ class GpuBackend : public LoaderBackend {
       if (one.cached->state == CachedClip::State::here) {
         put_head(state, batch, row, one.cached->tokens, one.cached->mel_frames);
         one.clip = one.cached->where;
+        if (one.cached->host != nullptr) {
+          one.mapped = one.cached->host_samples;
+          one.clip.offset_bytes = place_on_gpu(state, one.offset);
+        }
         slot.seconds[row] = one.cached->seconds;
       } else {  // it turned out to be broken after this batch had counted on it
         one.from_cache = false, one.cached = nullptr;
@@ -248,6 +269,7 @@ class GpuBackend : public LoaderBackend {
     mel_->run(arena, reinterpret_cast<const GpuClip*>(memory + state.head.clips), static_cast<int>(batch.rows), plain,
               batch.mel, batch.mel_frames, MelType::float32, 0.0F, features_.get());
     state.ready.record(features_.get());
+    if (!overlap_) state.ready.wait();
   }
 
   void take(LoaderSlot& slot, StreamHandle consumer) override {
@@ -261,16 +283,43 @@ class GpuBackend : public LoaderBackend {
   void stop() override { free_slabs_.close(); }
 
  private:
-  // The batch's clips go straight to where they will stay.
-  void keep(LoaderSlot& slot, SlotState& state, const std::vector<size_t>& needed, uint64_t bytes) {
+  static size_t slab_count(const LoaderOptions& options) {
+    return std::min(options.ring_batches, std::max(options.reading_batches, options.most_reading_batches));
+  }
+
+  static bool keeps_in_host_memory(const Row& row) { return row.cached != nullptr && row.cached->host != nullptr; }
+
+  CachedClip& new_cached(uint32_t number) {
+    cached_[number] = std::make_unique<CachedClip>();
+    return *cached_[number];
+  }
+
+  // The batch's clips go straight to where they will stay, if there is room for all of them.
+  bool keep_on_gpu(LoaderSlot& slot, SlotState& state, const std::vector<size_t>& needed) {
+    uint64_t bytes = 0;
+    for (const size_t row : needed) bytes += aligned(state.rows[row].room);
+    if (bytes == 0 || cache_used_ + bytes > cache_end_) return false;
     for (const size_t row : needed) {
-      if (cached_[slot.planned.clips[row]] != nullptr) return;  // one that was lost is never kept
+      if (cached_[slot.planned.clips[row]] != nullptr) return false;  // one that was lost is never kept
     }
     state.base = staging_areas * batch_bytes_ + cache_used_;
     cache_used_ += bytes;
+    for (const size_t row : needed) state.rows[row].cached = &new_cached(slot.planned.clips[row]);
+    return true;
+  }
+
+  // Those for which there is room are read to where they will stay, and copied to the GPU from there.
+  void keep_in_host_memory(LoaderSlot& slot, SlotState& state, const std::vector<size_t>& needed,
+                           std::vector<size_t>& in_host_memory) {
     for (const size_t row : needed) {
-      cached_[slot.planned.clips[row]] = std::make_unique<CachedClip>();
-      state.rows[row].cached = cached_[slot.planned.clips[row]].get();
+      const uint32_t number = slot.planned.clips[row];
+      if (cached_.empty() || cached_[number] != nullptr) continue;
+      std::byte* const memory = host_cache_.add(aligned(state.rows[row].room));
+      if (memory == nullptr) continue;
+      CachedClip& cached = new_cached(number);
+      cached.host = memory;
+      state.rows[row].cached = &cached;
+      in_host_memory.push_back(row);
     }
   }
 
@@ -286,7 +335,7 @@ class GpuBackend : public LoaderBackend {
   // Where in the slab `bytes` bytes of the row go: where it was planned, or to the row's place for substitutes.
   uint64_t place_in_slab(const LoaderSlot& slot, size_t row, uint64_t bytes) {
     Row& one = slots_[slot.number].rows[row];
-    one.set_apart = one.offset == nowhere || bytes > one.room;
+    one.set_apart = one.offset >= slots_[slot.number].planned_bytes || bytes > one.room;
     if (!one.set_apart) return one.offset;
     const uint64_t room = row_bytes_[slot.batch.shape];
     if (bytes > room) fail("loader", "a clip has {} bytes where the index says at most {}", bytes, room);
@@ -303,7 +352,10 @@ class GpuBackend : public LoaderBackend {
     SlotState& state = slots_[slot.number];
     Row& one = state.rows[row];
     one.mapped = {}, one.in_slab = false;
-    if (!clip.wav) return load_decoded(clip, slot, row);
+    // Where it is to be kept in host memory it is read there; a substitute never is.
+    std::byte* const kept =
+        keeps_in_host_memory(one) && !one.from_cache && slot.bad[row].empty() ? one.cached->host : nullptr;
+    if (!clip.wav) return load_decoded(clip, slot, row, kept);
     const std::span<const std::byte> file = clip.place.part ? files_.bytes_of(clip.place.path) : std::span<std::byte>();
     if (clip.place.first_byte < file.size() && clip.place.bytes <= file.size() - clip.place.first_byte) {
       const std::span<const std::byte> bytes = file.subspan(clip.place.first_byte, clip.place.bytes);
@@ -314,26 +366,37 @@ class GpuBackend : public LoaderBackend {
       one.mapped = samples;
       return samples.size();
     }
-    const uint64_t offset = place_in_slab(slot, row, clip.place.bytes);
-    const std::span bytes(state.slab->memory.data() + head_bytes_ + offset, clip.place.bytes);
+    if (kept != nullptr && clip.place.bytes > one.room) changed(clip);
+    const uint64_t offset = kept != nullptr ? one.offset : place_in_slab(slot, row, clip.place.bytes);
+    const std::span bytes(kept != nullptr ? kept : state.slab->memory.data() + head_bytes_ + offset, clip.place.bytes);
     read_bytes(clip.place, bytes);
     const WavLayout layout = layout_of(clip, bytes);
-    one.clip = gpu_clip(clip, layout,
-                        place_on_gpu(state, offset) + layout.data_offset_bytes +
-                            clip.first_sample * static_cast<uint64_t>(layout.frame_bytes()));
-    one.in_slab = true;
+    const auto frame = static_cast<uint64_t>(layout.frame_bytes());
+    const uint64_t first_byte = layout.data_offset_bytes + clip.first_sample * frame;
+    if (kept != nullptr) {
+      one.mapped = bytes.subspan(first_byte, clip.samples * frame);
+      one.clip = gpu_clip(clip, layout, place_on_gpu(state, offset));
+    } else {
+      one.clip = gpu_clip(clip, layout, place_on_gpu(state, offset) + first_byte);
+      one.in_slab = true;
+    }
     return bytes.size();
   }
 
-  uint64_t load_decoded(const CorpusClip& clip, const LoaderSlot& slot, size_t row) {
+  uint64_t load_decoded(const CorpusClip& clip, const LoaderSlot& slot, size_t row, std::byte* kept) {
     SlotState& state = slots_[slot.number];
+    Row& one = state.rows[row];
     const Clip audio = read_clip(clip.place, clip.first_sample, clip.samples);
     if (audio.samples.size() != clip.samples || audio.sample_rate != clip.sample_rate) changed(clip);
-    const uint64_t bytes = clip.samples * sizeof(float), offset = place_in_slab(slot, row, bytes);
-    std::memcpy(state.slab->memory.data() + head_bytes_ + offset, audio.samples.data(), bytes);
-    state.rows[row].clip =
+    const uint64_t bytes = clip.samples * sizeof(float);
+    if (kept != nullptr && bytes > one.room) changed(clip);
+    const uint64_t offset = kept != nullptr ? one.offset : place_in_slab(slot, row, bytes);
+    std::byte* const target = kept != nullptr ? kept : state.slab->memory.data() + head_bytes_ + offset;
+    std::memcpy(target, audio.samples.data(), bytes);
+    one.clip =
         gpu_clip(clip, {SampleFormat::float_32, 1, clip.sample_rate, 0, clip.samples}, place_on_gpu(state, offset));
-    state.rows[row].in_slab = true;
+    one.in_slab = kept == nullptr;
+    if (kept != nullptr) one.mapped = std::span(target, bytes);
     return clip.place.bytes;
   }
 
@@ -387,6 +450,7 @@ class GpuBackend : public LoaderBackend {
   const Corpus& corpus_;
   const BatchPlan& plan_;
   const int device_;
+  const bool overlap_;
   uint64_t half_batch_bytes_ = 0, batch_bytes_ = 0, head_bytes_ = 0;
   std::vector<uint64_t> row_bytes_;  // of the largest clip, per shape
   RegisteredFiles files_;
@@ -399,6 +463,7 @@ class GpuBackend : public LoaderBackend {
   std::vector<std::unique_ptr<CachedClip>> cached_;
   uint64_t cache_used_ = 0;
   const uint64_t cache_end_;
+  HostCache host_cache_;
   std::vector<Stream> copies_;
   Stream features_;
 };

@@ -1,10 +1,7 @@
-// CUDA streams, events and pinned memory that end with their scope.
+// CUDA streams and events that end with their scope.
 #pragma once
 
 #include "device/cuda/check.h"
-
-#include <cstddef>
-#include <span>
 
 namespace myxtts {
 
@@ -38,24 +35,11 @@ class Event {
   Event& operator=(const Event&) = delete;
   void record(cudaStream_t stream) { CUDA_CHECK(cudaEventRecord(event_, stream)); }
   void hold_up(cudaStream_t stream) const { CUDA_CHECK(cudaStreamWaitEvent(stream, event_)); }
+  cudaEvent_t get() const { return event_; }
   void wait() const { CUDA_CHECK(cudaEventSynchronize(event_)); }
 
  private:
   cudaEvent_t event_ = nullptr;
-};
-
-class PinnedMemory {
- public:
-  explicit PinnedMemory(size_t bytes) : bytes_(bytes) { CUDA_CHECK(cudaMallocHost(&data_, bytes)); }
-  ~PinnedMemory() { cudaFreeHost(data_); }
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
-  size_t size() const { return bytes_; }
-
- private:
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
 };
 
 }  // namespace myxtts

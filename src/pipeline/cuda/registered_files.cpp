@@ -1,9 +1,6 @@
 #include "pipeline/cuda/registered_files.h"
 
-#include "base/error.h"
-
 #include <cuda_runtime_api.h>
-#include <unistd.h>
 
 namespace myxtts {
 
@@ -20,9 +17,7 @@ std::span<const std::byte> RegisteredFiles::bytes_of(const std::filesystem::path
   if (is_new) {
     file.mapped = std::make_unique<MappedFile>(path);
     const std::span<const std::byte> bytes = file.mapped->bytes();
-    const auto memory =
-        static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-    if (!bytes.empty() && registered_bytes_ + bytes.size() <= memory / 2) {
+    if (!bytes.empty() && registered_bytes_ + bytes.size() <= most_bytes_) {
       cudaSetDevice(device_);  // workers call this, and nothing else of CUDA
       const cudaError_t status =
           cudaHostRegister(const_cast<std::byte*>(bytes.data()), bytes.size(), cudaHostRegisterReadOnly);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/files.h"
+#include "base/memory.h"
 
 #include <filesystem>
 #include <map>
@@ -20,7 +21,7 @@ class RegisteredFiles {
   RegisteredFiles& operator=(const RegisteredFiles&) = delete;
 
   // The file's bytes, or nothing where it cannot be registered: then it is read like any other file. Registering locks
-  // a file in memory, so no more than half of the machine's is used.
+  // a file in memory, so no more than half of what this process may have is used.
   std::span<const std::byte> bytes_of(const std::filesystem::path& path);
 
  private:
@@ -31,6 +32,7 @@ class RegisteredFiles {
   const int device_;
   std::mutex mutex_;
   std::map<std::string, File> files_;
+  const uint64_t most_bytes_ = host_memory().total_bytes / 2;
   uint64_t registered_bytes_ = 0;
 };
 

@@ -1,17 +1,16 @@
 #include "pipeline/loader.h"
 
-#include "audio/wav.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/files.h"
-#include "base/hash.h"
-#include "base/random.h"
 #include "corpus/batch.h"
 #include "corpus/pack.h"
-#include "corpus/shapes.h"
+#include "pipeline/backend.h"
+#include "pipeline/batch_memory.h"
+#include "pipeline/depth_tuner.h"
+#include "pipeline/upload.h"
 #include "pipeline/worker_tuner.h"
+#include "tiny_corpus.h"
 
-#include <cmath>
 #include <fstream>
 #include <thread>
 
@@ -21,44 +20,7 @@ namespace myxtts {
 namespace {
 namespace fs = std::filesystem;
 
-// A corpus of a few dozen short clips, some stereo, some at another rate, some trimmed.
-class LoaderTest : public testing::Test {
- protected:
-  fs::path folder = fs::path(testing::TempDir()) / "myxtts_loader_test";
-  Config config;
-
-  void SetUp() override {
-    fs::remove_all(folder);
-    fs::create_directories(folder / "wavs");
-    config.data.val_share = 0, config.data.batch_size = {4, 4}, config.data.shape_buckets = 3;
-    std::string rows;
-    Random random(1);
-    for (int i = 0; i < 30; ++i) {
-      const std::string id = fmt::format("clip{:02}", i);
-      write_clip(id, 15000 + random.below(20000), i % 7 == 3 ? 16000 : 22050);
-      rows += fmt::format("{}|text number {}\n", id, i);
-    }
-    write_file_atomically(folder / "metadata.csv", rows);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
-  void write_clip(const std::string& id, size_t samples, int rate) const {
-    Random random(hash_text(id));
-    std::vector<float> wave(samples);
-    for (size_t i = 0; i < samples; ++i) {
-      wave[i] = 0.3F * std::sin(0.05F * static_cast<float>(i)) + 0.05F * static_cast<float>(random.uniform(-1, 1));
-    }
-    write_wav(folder / "wavs" / (id + ".wav"), wave, rate);
-  }
-
-  Corpus open() const { return open_corpus(folder, config, {}); }
-  BatchPlan plan_of(const Corpus& corpus) const { return {plan_shapes(corpus.index.lengths(), config.data).shapes, 7}; }
-  static LoaderOptions options(size_t workers, size_t ring = 4) {
-    LoaderOptions options;
-    options.workers = workers, options.ring_batches = ring, options.reading_batches = 3;
-    return options;
-  }
-};
+class LoaderTest : public TinyCorpus {};
 
 TEST_F(LoaderTest, feeds_just_what_the_plan_says_for_any_number_of_workers) {
   const Corpus corpus = open();
@@ -124,6 +86,86 @@ TEST_F(LoaderTest, a_stalled_consumer_stops_it_and_ending_it_mid_epoch_returns_a
   EXPECT_LT(watch.ms(), 1000);
 }
 
+TEST_F(LoaderTest, a_full_ring_waits_for_a_stalled_consumer_and_then_goes_on_as_if_nothing_had_been) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  within(60, [&] {
+    Loader loader(corpus, plan, options(3, 3)), plain(corpus, plan, options(1, 2));
+    for (int i = 0; i < 12; ++i) {
+      if (i % 4 == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      EXPECT_LE(loader.stats().bytes_read, (static_cast<uint64_t>(i) + 3) * 4 * 80'000)
+          << "no more than the ring holds";
+      ASSERT_EQ(copy_to_host(loader.next(), -1).hash(), copy_to_host(plain.next(), -1).hash()) << i;
+    }
+  });
+}
+
+TEST_F(LoaderTest, stopped_from_elsewhere_it_lets_its_consumer_go) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  within(30, [&] {
+    Loader loader(corpus, plan, options(2));
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      loader.stop();
+    });
+    EXPECT_NE(error_of([&] {
+                for (;;) loader.next();
+              }).find("stopped"),
+              std::string::npos);
+    other.join();
+  });
+}
+
+// The CPU's, but one of its stages fails at the third batch, with an error that knows nothing of clips.
+class FailingBackend : public LoaderBackend {
+ public:
+  FailingBackend(std::unique_ptr<LoaderBackend> real, std::string stage)
+      : real_(std::move(real)), stage_(std::move(stage)) {}
+  std::vector<size_t> begin(LoaderSlot& slot) override {
+    fail_at("begin", slot);
+    return real_->begin(slot);
+  }
+  uint64_t make_row(LoaderSlot& slot, size_t row) override {
+    if (row == 1) fail_at("make_row", slot);
+    return real_->make_row(slot, row);
+  }
+  void finish(LoaderSlot& slot) override {
+    fail_at("finish", slot);
+    real_->finish(slot);
+  }
+  void take(LoaderSlot& slot, StreamHandle) override { fail_at("take", slot); }
+  void give_back(LoaderSlot&, StreamHandle) override {}
+  void stop() override { real_->stop(); }
+
+ private:
+  void fail_at(const std::string& stage, const LoaderSlot& slot) const {
+    if (stage == stage_ && slot.sequence == 2) throw std::runtime_error("the card fell off");
+  }
+  std::unique_ptr<LoaderBackend> real_;
+  const std::string stage_;
+};
+
+TEST_F(LoaderTest, an_error_in_any_stage_comes_after_the_batches_before_it_with_the_clips_name) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  for (const std::string stage : {"begin", "make_row", "finish"}) {
+    for (const size_t ring : {2U, 8U}) {
+      within(30, [&] {
+        const LoaderOptions wanted = options(3, ring);
+        Loader loader(corpus, plan, wanted,
+                      std::make_unique<FailingBackend>(make_cpu_backend(corpus, plan, wanted), stage));
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(loader.next().index, static_cast<uint64_t>(i)) << stage;
+        const std::string error = error_of([&] { loader.next(); });
+        EXPECT_NE(error.find("the card fell off"), std::string::npos) << stage << ": " << error;
+        const uint32_t clip = plan.batch(0, 2).clips[1];
+        EXPECT_NE(error.find(corpus.clip(clip).id), std::string::npos) << stage << ": " << error;
+        EXPECT_NE(error_of([&] { loader.next(); }), "no error") << stage;
+      });
+    }
+  }
+}
+
 TEST_F(LoaderTest, a_clip_that_breaks_is_replaced_as_in_a_plain_batch) {
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);
@@ -186,6 +228,80 @@ TEST(WorkerTuner, rests_workers_that_are_idle_and_wakes_them_when_the_consumer_w
   EXPECT_EQ(pass(0.001, 0.0).workers, 2U);
   stats.batches += 1;
   EXPECT_EQ(tuner.look(stats, now_s + 9).workers, 0U);  // too soon
+}
+
+TEST(DepthTuner, takes_more_when_loading_is_held_up_and_less_when_they_are_never_in_use) {
+  DepthTuner tuner("batches in the ring", 4, 40, 40);
+  LoaderStats stats;
+  double now_s = 100, held_up_s = 0;
+  const auto pass = [&](double held_up, double waiting, size_t unused) {
+    stats.batches += DepthTuner::batches_between, now_s += 1, held_up_s += held_up;
+    stats.consumer_waits_s += waiting;
+    return tuner.look(stats, held_up_s, unused, now_s);
+  };
+  EXPECT_EQ(tuner.look(stats, 0, 40, now_s).batches, 0U);  // nothing is known yet
+  EXPECT_EQ(pass(1.0, 0.0, 10).batches, 0U);               // three quarters are in use at times
+  const DepthTuner::Change fewer = pass(1.0, 0.0, 36);
+  EXPECT_EQ(fewer.batches, 22U);
+  EXPECT_EQ(fewer.reason, "22 batches in the ring instead of 40: 36 were never in use, the consumer waited 0.0 %");
+  EXPECT_EQ(pass(1.0, 0.005, 20).batches, 0U);  // it waits a little: as it is
+  EXPECT_EQ(pass(0.0, 0.5, 0).batches, 0U);     // it waits, but not because there are too few
+  const DepthTuner::Change more = pass(0.3, 0.2, 0);
+  EXPECT_EQ(more.batches, 33U);
+  EXPECT_EQ(more.reason,
+            "33 batches in the ring instead of 22: loading was held up 30 % of the time, the consumer waited 20.0 %");
+  EXPECT_EQ(pass(0.3, 0.2, 0).batches, 40U);
+  EXPECT_EQ(pass(0.3, 0.2, 0).batches, 0U);  // there are no more
+  for (int i = 0; i < 10; ++i) pass(1.0, 0.0, 39);
+  EXPECT_EQ(pass(1.0, 0.0, 39).batches, 0U);  // at the least
+  stats.batches += 1;
+  EXPECT_EQ(tuner.look(stats, held_up_s, 0, now_s + 9).batches, 0U);  // too soon
+  EXPECT_EQ(pass(1.0, 0.0, 39).batches, 0U);                          // what it saw then counts
+}
+
+TEST(DepthTuner, leaves_alone_what_was_set_by_hand) {
+  DepthTuner tuner("batches read at a time", 8, 8, 8);
+  LoaderStats stats;
+  for (int i = 0; i < 10; ++i) {
+    stats.batches += DepthTuner::batches_between;
+    EXPECT_EQ(tuner.look(stats, 0, 8, i).batches, 0U);
+  }
+}
+
+// Batches that are ready at once.
+class InstantBackend : public LoaderBackend {
+ public:
+  std::vector<size_t> begin(LoaderSlot&) override { return {}; }
+  uint64_t make_row(LoaderSlot&, size_t) override { return 0; }
+  void finish(LoaderSlot&) override {}
+  void take(LoaderSlot&, StreamHandle) override {}
+  void give_back(LoaderSlot&, StreamHandle) override {}
+  void stop() override {}
+};
+
+TEST_F(LoaderTest, a_slow_consumer_needs_fewer_batches_ahead_and_gets_every_one_of_them_all_the_same) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions tuned = options(1, 16);
+  tuned.tune = true, tuned.reading_batches = 6, tuned.most_reading_batches = 12;
+  std::vector<std::string> said;
+  tuned.say = [&](const std::string& sentence) { said.push_back(sentence); };
+  within(60, [&] {
+    Loader loader(corpus, plan, tuned, std::make_unique<InstantBackend>());
+    uint64_t count = 0;
+    const auto take = [&](int batches, int pause_ms) {
+      for (int i = 0; i < batches; ++i, ++count) {
+        const LoadedBatch& batch = loader.next();
+        ASSERT_EQ(batch.epoch * plan.batches_per_epoch() + batch.index, count);
+        std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+      }
+    };
+    const auto tuned_down = [&] { return loader.stats().ring_batches < 16 && loader.stats().reading_batches < 6; };
+    for (int window = 0; window < 50 && !tuned_down(); ++window) take(64, 2);
+    EXPECT_TRUE(tuned_down());
+    EXPECT_GE(said.size(), 2U);
+    take(500, 0);
+  });
 }
 
 TEST_F(LoaderTest, tuned_it_feeds_the_same_and_keeps_going_when_workers_rest) {
@@ -256,9 +372,9 @@ class LoaderOnGpu : public LoaderTest {
     if (device_count() == 0) GTEST_SKIP() << "no GPU here";
     LoaderTest::SetUp();
   }
-  LoaderOptions gpu(size_t workers, uint64_t cache_bytes) const {
+  static LoaderOptions gpu(size_t workers, uint64_t cache_bytes, uint64_t host_cache_bytes = 0) {
     LoaderOptions wanted = options(workers);
-    wanted.device = 0, wanted.gpu_cache_bytes = cache_bytes;
+    wanted.device = 0, wanted.gpu_cache_bytes = cache_bytes, wanted.host_cache_bytes = host_cache_bytes;
     return wanted;
   }
 };
@@ -321,6 +437,59 @@ TEST_F(LoaderOnGpu, broken_clips_are_replaced_with_and_without_a_cache) {
       for (size_t k = 0; k < want.mel.size(); ++k) ASSERT_NEAR(got.mel[k], want.mel[k], 1e-3);
       if (hashes.size() <= i) hashes.push_back(got.hash());
       ASSERT_EQ(got.hash(), hashes[i]);
+    }
+  }
+}
+
+TEST_F(LoaderOnGpu, clips_kept_in_page_locked_memory_give_the_same_with_and_without_some_on_the_card) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  write_file_atomically(folder / "wavs" / "clip05.wav", "broken");
+  fs::remove(folder / "wavs" / "clip21.wav");
+  std::vector<uint64_t> hashes;
+  for (const auto& [card, host] :
+       {std::pair{0ULL, 0ULL}, {0ULL, 1ULL << 30}, {400'000ULL, 1ULL << 30}, {0ULL, 500'000ULL}}) {
+    Loader loader(corpus, plan, gpu(3, card, host));
+    for (uint64_t i = 0; i < 6 * plan.batches_per_epoch(); ++i) {
+      const LoadedBatch& loaded = loader.next();
+      const Batch got = copy_to_host(loaded, 0);
+      if (hashes.size() <= i) hashes.push_back(got.hash());
+      ASSERT_EQ(got.hash(), hashes[i]) << "card " << card << ", host " << host << ", batch " << i;
+      const Batch want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
+      ASSERT_EQ(got.tokens, want.tokens);
+      ASSERT_EQ(loaded.replaced.size(), want.replaced.size());
+    }
+    if (host > 1'000'000) {
+      // Substitutes alone are read again: at most two a batch.
+      EXPECT_LT(loader.stats().bytes_read, (30 + 2 * 6 * plan.batches_per_epoch()) * 80'000U);
+    }
+  }
+}
+
+TEST_F(LoaderOnGpu, without_overlap_it_gives_the_same) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions in_order = gpu(2, 0);
+  in_order.overlap = false;
+  Loader loader(corpus, plan, gpu(2, 0)), other(corpus, plan, in_order);
+  for (uint64_t i = 0; i < 2 * plan.batches_per_epoch(); ++i) {
+    const uint64_t want = copy_to_host(loader.next(), 0).hash();
+    ASSERT_EQ(copy_to_host(other.next(), 0).hash(), want) << i;
+  }
+}
+
+TEST_F(LoaderOnGpu, batches_made_in_host_memory_are_uploaded_when_they_are_taken) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  for (const bool native : {true, false}) {
+    LoaderOptions wanted = options(2);
+    wanted.native = native, wanted.pinned = native;
+    const size_t bytes = largest_batch_bytes(plan, corpus.mel.n_mels, 1);
+    const std::unique_ptr<BatchSource> source = upload_when_taken(open_loader(corpus, plan, wanted), 0, bytes);
+    for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) {
+      const LoadedBatch& batch = source->next();
+      const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
+      ASSERT_EQ(copy_to_host(batch, 0).hash(), want.hash()) << native << " " << i;
     }
   }
 }

@@ -1,0 +1,14 @@
+// "1 shape", "8 shapes".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace myxtts {
+
+// `many` where it is not `one` with an s.
+inline std::string counted(uint64_t count, const std::string& one, const std::string& many = {}) {
+  return std::to_string(count) + " " + (count == 1 ? one : many.empty() ? one + "s" : many);
+}
+
+}  // namespace myxtts
