@@ -147,11 +147,11 @@ std::string PrepareReport::to_json() const {
 
 std::string PrepareReport::to_html() const {
   HtmlPage page(where_);
-  page.paragraph(fmt::format("{} accepted, {} rejected, {:.2f} hours. Padding {:.1f} % of all frames in {}; one fixed "
-                             "shape would pad {:.1f} %.",
-                             counted(corpus_.index.size(), "clip"), summary_.rejected.size(), summary_.seconds / 3600,
-                             100 * plan_.padding, counted(plan_.shapes.size(), "static shape"),
-                             100 * padding_of_one_shape_));
+  page.paragraph(
+      fmt::format("{} accepted, {} rejected, {:.2f} hours. Padding {:.1f} % of all frames in {}; one fixed "
+                  "shape would pad {:.1f} %.",
+                  counted(corpus_.index.size(), "clip"), summary_.rejected.size(), summary_.seconds / 3600,
+                  100 * plan_.padding, counted(plan_.shapes.size(), "static shape"), 100 * padding_of_one_shape_));
   page.chart(chart_of("Lengths of the clips", "mel frames", frames_));
   page.chart(chart_of("Lengths of the texts", "tokens", tokens_));
   std::vector<TableRow> shapes;

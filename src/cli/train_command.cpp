@@ -1,13 +1,14 @@
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/corpus_flags.h"
-#include "corpus/shapes.h"
 #include "train/train.h"
 
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include <CLI/CLI.hpp>
@@ -54,35 +55,16 @@ std::string status_text(const StepReport& last) {
                      last.gpu_busy ? fmt::format("GPU {:.0f} %  ", 100 * *last.gpu_busy) : "", last.retraces);
 }
 
-void say_what_is_fed(const Corpus& corpus, const Config& config, const LoaderOptions& loader, const Console& console) {
-  const ShapePlan plan = plan_shapes(corpus.index.lengths(), config.data);
-  console.info("mode: Single-GPU buffered{}; a ring of {} batches, {} workers, {} loader",
-               loader.device < 0 ? ", on the CPU" : ", on " + device_name(loader.device), loader.ring_batches,
-               loader.workers, loader.native ? "native" : "slow-path");
-  if (config.data.pad_to_fixed_length) {
-    std::string sizes;
-    for (const Shape& shape : plan.shapes) {
-      sizes += fmt::format("{}[{}, {} | {}]", sizes.empty() ? "" : ", ", shape.batch_size, shape.text_length,
-                           shape.mel_frames);
-    }
-    console.info("static shapes [clips, tokens | frames]: {}; {:.1f} % padding", sizes, plan.padding * 100);
-  } else {
-    console.warn(
-        "static shapes are off: every new length is a new shape, which a captured step would have to be "
-        "captured for again (a retrace)");
-  }
-}
-
 int run_train(const Options& options, const std::string& json_file, const Console& console) {
   const ResolvedConfig config = options.flags.load();
   const DataConfig& data = config.values.data;
   if (data.train_data.empty()) reject_input("train", "no corpus is named; give --train-data DIR");
   if (options.reset && options.resume) reject_input("train", "--resume and --reset-training are opposites; give one");
-  const LoaderOptions loader = loader_options(config.values, console);
+  const Mode mode = choose_mode_loudly(config.values, console);
   const Corpus corpus = open_corpus_loudly(data.train_data, config.values, {}, console);
   const size_t rejected = corpus.index.summary().rejected.size();
   if (rejected > 0) {
-    console.warn("{} clips of {} are not used; `myxtts prepare {}` lists them with their reasons", rejected,
+    console.warn("{} of {} not used; `myxtts prepare {}` lists them with their reasons", counted(rejected, "clip"),
                  rejected + corpus.index.size(), data.train_data);
   }
   std::optional<Corpus> validation;
@@ -94,21 +76,24 @@ int run_train(const Options& options, const std::string& json_file, const Consol
     other.data.vocabulary.clear();
     validation.emplace(open_corpus_loudly(data.val_data, other, prepare, console));
   }
-  say_what_is_fed(corpus, config.values, loader, console);
   catch_signals();
 
+  std::mutex mutex;  // the loader's threads speak too
   std::unique_ptr<ProgressBar> bar;
   const bool drawn = console.shows_progress();
   TrainListener listener;
   listener.say = [&](const std::string& text) {
+    const std::lock_guard lock(mutex);
     bar.reset();
     console.info("{}", text);
   };
   listener.warn = [&](const std::string& text) {
+    const std::lock_guard lock(mutex);
     bar.reset();
     console.warn("{}", text);
   };
   listener.step = [&](int64_t step, int64_t total, const StepReport& last) {
+    const std::lock_guard lock(mutex);
     if (!bar) bar = std::make_unique<ProgressBar>(console, "training", static_cast<uint64_t>(total));
     bar->update(static_cast<uint64_t>(step), status_text(last));
   };
@@ -120,8 +105,8 @@ int run_train(const Options& options, const std::string& json_file, const Consol
     told_s = since.seconds();
     console.info("step {}  {}", report.step, status_text(report));
   };
-  const TrainSummary summary = train(
-      {config.values, corpus, validation ? &*validation : nullptr, loader, options.reset}, listener, stop_requested);
+  const TrainSummary summary = train({config.values, corpus, validation ? &*validation : nullptr, mode, options.reset},
+                                     listener, stop_requested);
   bar.reset();
   console.info("{} {} of {} steps in {}; loss {:.4f} at first, {:.4f} at last; input wait {:.2f} %; {} retraces",
                summary.interrupted ? "stopped after" : "done:", summary.steps, summary.total_steps,

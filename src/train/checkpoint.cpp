@@ -191,8 +191,7 @@ void CheckpointFolder::save_in_background(const CheckpointHeader& header, const 
       }
       remove_old();
     } catch (const std::exception& error) {
-      error_ = fmt::format("the checkpoint of step {} was not written, the run goes on: {}", header.position.step,
-                           error.what());
+      error_ = fmt::format("the checkpoint of step {} was not written: {}", header.position.step, error.what());
     }
   });
 }

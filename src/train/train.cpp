@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "corpus/shapes.h"
+#include "pipeline/feed.h"
 #include "record/run_report.h"
 #include "record/tensorboard.h"
 #include "train/checkpoint.h"
@@ -66,8 +67,9 @@ class Run {
         config_(input.config.training),
         listener_(listener),
         stop_(stop),
-        device_(input.loader.device < 0 ? at::Device(at::kCPU)
-                                        : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(input.loader.device))),
+        device_(input.mode.model_device < 0
+                    ? at::Device(at::kCPU)
+                    : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(input.mode.model_device))),
         shapes_(plan_shapes(input.corpus.index.lengths(), input.config.data)),
         plan_(shapes_.shapes, static_cast<uint64_t>(config_.seed)),
         validation_plan_(validation_shapes(), static_cast<uint64_t>(config_.seed), BatchPlan::Visit::every_clip),
@@ -102,7 +104,7 @@ class Run {
     position_.plan = plan_hash(plan_, config_.seed);
     say("{} voice of {:.1f} million weights on {} in {}", input.config.model.size,
         static_cast<double>(voice_.layout().parameters()) / 1e6,
-        device_.is_cpu() ? "the CPU" : device_name(input.loader.device),
+        device_.is_cpu() ? "the CPU" : device_name(input.mode.model_device),
         half ? "bfloat16 with float masters" : "float");
     resume();
     metrics_.emplace(folder_ / "metrics.jsonl", position_.step);
@@ -116,9 +118,14 @@ class Run {
 
   TrainSummary go() {
     summary_.total_steps = total_steps_;
-    LoaderOptions options = input_.loader;
-    options.epoch = position_.epoch, options.index = position_.batch;
-    const std::unique_ptr<BatchSource> source = open_loader(input_.corpus, plan_, options);
+    Feed feed = plan_feed(input_.config, input_.corpus, plan_, input_.mode);
+    feed.loader.epoch = position_.epoch, feed.loader.index = position_.batch;
+    feed.loader.say = [this](const std::string& text) { say("tuned: {}", text); };
+    for (const std::string& line : startup_lines(feed, input_.config, plan_)) say("{}", line);
+    if (dynamic()) {
+      warn("static shapes are off: each new length is a new shape, for which a captured step must be captured again");
+    }
+    const std::unique_ptr<BatchSource> source = open_feed(feed, input_.corpus, plan_);
     const Stopwatch session;
     window_ = {};
     while (position_.step < total_steps_ && !stop_ && !summary_.stopped_early) {
@@ -135,10 +142,11 @@ class Run {
     if (window_.steps > 0) log();
     if (saved_step_ != position_.step) save();
     checkpoints_->wait();
-    tell_write_error();
+    const auto lost = checkpoints_->take_error();
     if (position_.step >= total_steps_ && sampled_step_ != position_.step) sample();
     events_->flush();
     write_report();
+    if (lost) fail("train", "{}", *lost);
     summary_.steps = position_.step;
     summary_.best_validation = position_.best_validation;
     summary_.captures = monitor_.captures(), summary_.retraces = monitor_.retraces();
@@ -300,15 +308,22 @@ class Run {
     return config_.validate_every > 0 ? due(config_.validate_every) : ended || position_.step == total_steps_;
   }
 
+  // A short pass: few batches ahead, no caches, nothing to tune.
+  Feed validation_feed() const {
+    Feed feed;
+    feed.mode = input_.mode;
+    feed.loader = plan_feed(input_.config, validation_corpus(), validation_plan_, input_.mode).loader;
+    constexpr size_t ring_batches = 4;
+    feed.loader.ring_batches = std::min(feed.loader.ring_batches, ring_batches);
+    feed.loader.gpu_cache_bytes = feed.loader.host_cache_bytes = 0;
+    feed.loader.tune = false;
+    return feed;
+  }
+
   void validate() {
     const at::NoGradGuard no_gradients;
     const Weights weights = step_->averaged_weights();
-    LoaderOptions options = input_.loader;
-    options.epoch = options.index = 0;
-    options.ring_batches = std::min<size_t>(options.ring_batches, 4);
-    options.gpu_cache_bytes = 0;
-    options.tune = false;
-    const std::unique_ptr<BatchSource> source = open_loader(validation_corpus(), validation_plan_, options);
+    const std::unique_ptr<BatchSource> source = open_feed(validation_feed(), validation_corpus(), validation_plan_);
     StepFigures sums;
     double frames = 0;
     for (uint64_t i = 0; i < validation_plan_.batches_per_epoch(); ++i) {
@@ -365,7 +380,7 @@ class Run {
   }
 
   void tell_write_error() {
-    if (const auto error = checkpoints_->take_error()) warn("{}", *error);
+    if (const auto error = checkpoints_->take_error()) warn("{}; the one before it stays, and the run goes on", *error);
   }
 
   void write_report() {

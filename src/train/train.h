@@ -3,7 +3,7 @@
 
 #include "base/config.h"
 #include "corpus/corpus.h"
-#include "pipeline/loader.h"
+#include "pipeline/mode.h"
 #include "train/figures.h"
 
 #include <atomic>
@@ -17,13 +17,13 @@ struct TrainInput {
   const Config& config;
   const Corpus& corpus;
   const Corpus* validation = nullptr;  // null: what the corpus holds out
-  LoaderOptions loader;                // where batches come from, and where the model is
+  Mode mode;                           // where batches are made, and where the model is
   bool reset = false;                  // put an earlier run aside and begin anew
 };
 
 // What a run tells while it goes on; called from the thread that trains.
 struct TrainListener {
-  std::function<void(const std::string&)> say, warn;
+  std::function<void(const std::string&)> say, warn;  // also from other threads
   std::function<void(int64_t step, int64_t total, const StepReport& last)> step;
   std::function<void(const StepReport&)> logged;
 };
