@@ -1,0 +1,219 @@
+"""Training, resuming and speaking, with the real binary on a small corpus."""
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import time
+import wave
+
+import numpy as np
+import pytest
+from conftest import BINARY
+from safetensors import safe_open
+
+CONFIG = "training: {checkpoint_every: 2, log_every: 2, validate_every: 4, learning_rate: 0.001}\n"
+
+
+@pytest.fixture(scope="module")
+def tiny(myxtts, tmp_path_factory):
+    """A few short clips, and the arguments that train on them."""
+    folder = tmp_path_factory.mktemp("train")
+    myxtts("demo-data", folder / "corpus", "--clips", 30, "--seed", 5)
+    (folder / "config.yaml").write_text(CONFIG)
+    return folder
+
+
+def arguments(tiny, run, steps, *more):
+    return ["train", "--train-data", tiny / "corpus", "--config", tiny / "config.yaml", "--checkpoint-dir", run, "--batch-size", 2,
+            "--shape-buckets", 2, "--max-mel-frames", 200, "--max-steps", steps, *more]
+
+
+def tensors(path):
+    with safe_open(path, "np") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}
+
+
+def assert_same_weights(one, other):
+    first, second = tensors(one), tensors(other)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert value.tobytes() == second[name].tobytes(), name
+
+
+@pytest.fixture(scope="module")
+def whole(myxtts, tiny):
+    """A run of twelve steps that nothing interrupted."""
+    myxtts(*arguments(tiny, tiny / "whole", 12), timeout=120)
+    return tiny / "whole"
+
+
+def test_a_run_leaves_behind_what_is_promised(whole):
+    for name in ("metrics.jsonl", "config.yaml", "vocabulary.json", "report.html", "best.safetensors", "step-00000012.safetensors",
+                 "samples/alignment.png", "samples/spoken.wav"):
+        assert (whole / name).stat().st_size > 0, name
+    lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
+    steps = [line for line in lines if "loss" in line]
+    assert [line["step"] for line in steps] == [2, 4, 6, 8, 10, 12]
+    assert {"step", "epoch", "loss", "loss_prior", "loss_duration", "loss_flow", "lr", "grad_norm", "step_ms", "input_wait_ms", "gpu_busy",
+            "captures", "retraces", "samples_per_s", "audio_s_per_s", "padding"} <= steps[0].keys()
+    assert steps[-1]["retraces"] == 0
+    assert abs(steps[0]["loss"] - sum(steps[0][key] for key in ("loss_prior", "loss_duration", "loss_flow"))) < 1e-4
+    assert [line["step"] for line in lines if "validation_loss" in line] == [4, 8, 12]
+    page = (whole / "report.html").read_text()
+    assert "<svg" in page and "data:image/png" in page and "data:audio/wav" in page
+
+
+def test_stock_tensorboard_reads_it(whole):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(whole / "tensorboard"), size_guidance={"images": 0, "audio": 0, "scalars": 0})
+    events.Reload()
+    tags = events.Tags()
+    assert {"loss/total", "validation/total", "shapes/retraces"} <= set(tags["scalars"])
+    assert [event.step for event in events.Scalars("loss/total")] == [2, 4, 6, 8, 10, 12]
+    logged = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
+    losses = [line["loss"] for line in logged if "loss" in line]
+    assert np.allclose([event.value for event in events.Scalars("loss/total")], losses)
+    assert set(tags["images"]) == {"alignment", "mel_true", "mel_spoken"}
+    assert events.Images("alignment")[0].encoded_image_string.startswith(b"\x89PNG")
+    assert events.Audio("spoken")[0].sample_rate == 22050
+
+
+def test_stopped_and_resumed_it_ends_with_the_same_bits(myxtts, tiny, whole):
+    """Also with another number of workers."""
+    run = tiny / "stopped"
+    process = subprocess.Popen([BINARY, *map(str, arguments(tiny, run, 12, "--num-workers", 1))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for_steps(run, 3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "goes on from there" in out and "stopping after this step" in err
+    done = myxtts(*arguments(tiny, run, 12, "--num-workers", 3), timeout=120)
+    assert "resumed from" in done.stdout
+    assert_same_weights(run / "step-00000012.safetensors", whole / "step-00000012.safetensors")
+    steps = [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines() if '"loss"' in line]
+    assert steps == sorted(set(steps)) and steps[-1] == 12
+
+
+def wait_for_steps(run, steps):
+    deadline = time.time() + 60
+    while time.time() < deadline:
+        if run.exists() and len(list(run.glob("step-*.safetensors"))) > 0:
+            newest = max(int(re.findall(r"\d+", path.name)[0]) for path in run.glob("step-*.safetensors"))
+            if newest >= steps - 1:
+                return
+        time.sleep(0.02)
+    raise AssertionError("no checkpoint came")
+
+
+def test_killed_again_and_again_it_ends_with_the_same_bits(tiny, whole):
+    """At any moment, also while a checkpoint is written. MYXTTS_KILLS=20 for more of them."""
+    run = tiny / "killed"
+    chance = random.Random(int(os.environ.get("MYXTTS_KILL_SEED", 7)))
+    kills = 0
+    command = [BINARY, *map(str, arguments(tiny, run, 12))]
+    while kills < int(os.environ.get("MYXTTS_KILLS", 4)):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=chance.uniform(0.3, 2.2))
+            for path in run.glob("step-*.safetensors"):  # it was done before: once more from an early checkpoint
+                if path.name != "step-00000008.safetensors":
+                    path.unlink()
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert_same_weights(run / "step-00000012.safetensors", whole / "step-00000012.safetensors")
+
+
+def test_a_full_disk_does_not_end_a_run(tiny):
+    """The checkpoint that fits no more is named, and the one before it stays."""
+    run = tiny / "full"
+    # Room for the first steps' files alone: a later checkpoint is larger than any file may be.
+    subprocess.run([BINARY, *map(str, arguments(tiny, run, 2))], check=True, capture_output=True, timeout=60)
+
+    def small_files():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000_000, 50_000_000))
+
+    done = subprocess.run([BINARY, *map(str, arguments(tiny, run, 8))], capture_output=True, text=True, timeout=120, preexec_fn=small_files)
+    assert done.returncode == 1  # the last one is lost
+    assert "the checkpoint of step 4 was not written" in done.stderr and "the run goes on" in done.stderr
+    assert "error: [train] the checkpoint of step 8" in done.stderr
+    assert [path.name for path in run.glob("*.safetensors") if path.name.startswith("step")] == ["step-00000002.safetensors"]
+    assert not list(run.glob(".*.tmp"))
+    resumed = subprocess.run([BINARY, *map(str, arguments(tiny, run, 4))], capture_output=True, text=True, timeout=60)
+    assert resumed.returncode == 0 and "step 2" in resumed.stdout
+
+
+def test_another_voice_is_refused_and_reset_keeps_the_old(myxtts, tiny, whole):
+    done = myxtts(*arguments(tiny, whole, 14, "--model-size", "small", "--log-level", "error"), status=2)
+    assert "model.size tiny, this run small" in done.stderr
+    done = myxtts(*arguments(tiny, whole, 14, "--mel-preset", "tacotron2", "--log-level", "error"), status=2)
+    assert "tacotron2" in done.stderr
+    run = tiny / "again"
+    myxtts(*arguments(tiny, run, 2))
+    done = myxtts(*arguments(tiny, run, 2, "--reset-training"))
+    assert (tiny / "again.before-1" / "step-00000002.safetensors").exists()
+    assert (run / "step-00000002.safetensors").exists() and "resumed" not in done.stdout
+
+
+def test_without_static_shapes_retraces_are_counted(myxtts, tiny, tmp_path):
+    done = myxtts(*arguments(tiny, tmp_path / "run", 6, "--disable-static-shapes", "--json", tmp_path / "out.json"))
+    assert "static shapes are off" in done.stderr
+    assert json.loads((tmp_path / "out.json").read_text())["retraces"] > 0
+
+
+def test_accumulation_and_a_validation_corpus(myxtts, tiny, tmp_path):
+    done = myxtts(*arguments(tiny, tmp_path / "run", 4, "--gradient-accumulation-steps", 2, "--val-data", tiny / "corpus"), timeout=120)
+    assert "validation loss" in done.stdout
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if "loss" in line] == [2, 4]
+
+
+def samples(path):
+    with wave.open(str(path)) as file:
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(float) / 32768
+
+
+def test_it_speaks(myxtts, tiny, whole, tmp_path):
+    say = ["synth", "--checkpoint", whole]
+    known = set(json.loads((whole / "vocabulary.json").read_text())["symbols"])
+    texts = [line.split("|")[2].lower() for line in (tiny / "corpus" / "metadata.csv").read_text().splitlines()]
+    said = sorted((text for text in texts if set(text) <= known), key=len)
+    short, long = said[0], said[-1]
+    myxtts(*say, "--text", short, "--out", tmp_path / "one.wav")
+    myxtts(*say, "--text", long, "--out", tmp_path / "two.wav")
+    myxtts(*say, "--text", short, "--out", tmp_path / "again.wav")
+    one, two = samples(tmp_path / "one.wav"), samples(tmp_path / "two.wav")
+    assert (tmp_path / "one.wav").read_bytes() == (tmp_path / "again.wav").read_bytes()
+    assert len(one) != len(two) or not np.array_equal(one, two)
+    assert np.sqrt((one**2).mean()) > 1e-4
+    myxtts(*say, "--text", short, "--speed", 0.5, "--out", tmp_path / "slow.wav")
+    assert len(samples(tmp_path / "slow.wav")) > 1.4 * len(one)
+    myxtts(*say, "--text-file", "-", "--out", tmp_path / "many.wav", input=f"{short}\n\n{long}\n")
+    assert (tmp_path / "many-001.wav").exists() and (tmp_path / "many-002.wav").exists()
+    assert not (tmp_path / "many-003.wav").exists()
+
+
+def test_what_it_cannot_speak_is_said(myxtts, whole, tmp_path):
+    out = tmp_path / "x.wav"
+    assert "U+4E2D" in myxtts("synth", "--checkpoint", whole, "--text", "中", "--out", out, status=2).stderr
+    assert "nothing to say" in myxtts("synth", "--checkpoint", whole, "--text", " ", "--out", out, status=2).stderr
+    assert "--checkpoint" in myxtts("synth", "--text", "a", "--out", out, status=2).stderr
+    assert "--text" in myxtts("synth", "--checkpoint", whole, "--out", out, status=2).stderr
+    assert "--speed" in myxtts("synth", "--checkpoint", whole, "--text", "a", "--out", out, "--speed", 0, status=2).stderr
+    junk = tmp_path / "junk.safetensors"
+    junk.write_bytes(b"not a checkpoint")
+    assert "junk" in myxtts("synth", "--checkpoint", junk, "--text", "a", "--out", out, status=2).stderr
+    assert not out.exists()
+
+
+def test_a_corpus_must_be_there(myxtts, tmp_path):
+    assert "--train-data" in myxtts("train", status=2).stderr
+    assert "nowhere" in myxtts("train", "--train-data", tmp_path / "nowhere", status=2).stderr
