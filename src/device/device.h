@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -83,6 +84,24 @@ class DeviceTimer {
  private:
   void* begin_ = nullptr;
   void* end_ = nullptr;
+};
+
+// How long a stream was busy with pieces of work that come one after another. Nothing waits for it, but a piece that is
+// begun while more than a few hundred others have not ended.
+class BusyClock {
+ public:
+  explicit BusyClock(int device);
+  ~BusyClock();
+  BusyClock(const BusyClock&) = delete;
+  BusyClock& operator=(const BusyClock&) = delete;
+
+  void begin(StreamHandle stream);
+  void end(StreamHandle stream);
+  double take_ms();  // of the pieces that have ended since the last call
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 // Bytes read plus bytes written a second by a copy within the device: the limit of whatever only moves memory.

@@ -21,8 +21,13 @@ RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarTy
   const auto floats = lengths.options().dtype(at::kFloat);
   const at::Tensor rates = at::exp(at::arange(head_width / 2, floats) * (-std::log(10000.0) * 2 / head_width));
   const at::Tensor angles = at::arange(positions, floats).unsqueeze(1) * rates;
-  mask.cosines = angles.cos().to(type);
-  mask.sines = angles.sin().to(type);
+  mask.cosines = angles.cos().to(type).unsqueeze(1);
+  mask.sines = angles.sin().to(type).unsqueeze(1);
+  if (lengths.is_cuda() && type != at::kFloat) {
+    const at::Tensor row_end = (at::arange(lengths.size(0), lengths.options()) + 1) * positions;
+    const at::Tensor ends = at::stack({row_end - positions + lengths, row_end}, 1).flatten();
+    mask.sequence_ends = at::constant_pad_nd(ends, {1, 0}, 0).to(at::kInt);
+  }
   return mask;
 }
 
@@ -34,7 +39,7 @@ at::Tensor normalize(const at::Tensor& x) {
 
 namespace {
 
-// x [rows, heads, positions, head_width]: each half of a head is rotated against the other.
+// x [rows, positions, heads, head_width]: each half of a head is rotated against the other.
 at::Tensor rotate(const at::Tensor& x, const RowMask& mask) {
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
   return at::cat({halves[0] * mask.cosines - halves[1] * mask.sines, halves[1] * mask.cosines + halves[0] * mask.sines},
@@ -44,12 +49,21 @@ at::Tensor rotate(const at::Tensor& x, const RowMask& mask) {
 }  // namespace
 
 at::Tensor attend(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out, const RowMask& mask) {
-  const int64_t rows = x.size(0), positions = x.size(1), width = x.size(2);
-  const at::Tensor heads =
-      at::linear(x, weight_in).view({rows, positions, 3, width / head_width, head_width}).permute({2, 0, 3, 1, 4});
-  const at::Tensor seen =
-      at::scaled_dot_product_attention(rotate(heads[0], mask), rotate(heads[1], mask), heads[2], mask.keys);
-  return at::linear(seen.transpose(1, 2).reshape({rows, positions, width}), weight_out);
+  const int64_t rows = x.size(0), positions = x.size(1), width = x.size(2), heads = width / head_width;
+  const std::vector<at::Tensor> parts =
+      at::linear(x, weight_in).view({rows, positions, 3, heads, head_width}).unbind(2);
+  const at::Tensor query = rotate(parts[0], mask), key = rotate(parts[1], mask);
+  at::Tensor seen;
+  if (mask.sequence_ends.defined()) {
+    const auto flat = [&](const at::Tensor& part) { return part.reshape({rows * positions, heads, head_width}); };
+    seen = std::get<0>(at::_flash_attention_forward(flat(query), flat(key), flat(parts[2]), mask.sequence_ends,
+                                                    mask.sequence_ends, positions, positions, 0.0, false, false));
+  } else {
+    seen = at::scaled_dot_product_attention(query.transpose(1, 2), key.transpose(1, 2), parts[2].transpose(1, 2),
+                                            mask.keys)
+               .transpose(1, 2);
+  }
+  return at::linear(seen.reshape({rows, positions, width}), weight_out);
 }
 
 at::Tensor feed_forward(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out) {

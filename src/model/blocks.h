@@ -13,7 +13,9 @@ struct RowMask {
   at::Tensor valid;  // bool [rows, positions]
   at::Tensor keys;   // bool [rows, 1, 1, positions]: what attention may see. An empty row sees its padding, so that no
                      // softmax is over nothing
-  at::Tensor cosines, sines;  // [positions, head_width / 2]: of the rotary positions
+  at::Tensor cosines, sines;  // [positions, 1, head_width / 2]: of the rotary positions
+  at::Tensor sequence_ends;   // int32 [2 rows + 1]: each row is two sequences, its valid part and its padding, so that
+                              // attention over sequences needs no mask. On a GPU in half precision
 };
 RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type);
 

@@ -7,48 +7,150 @@
 #include <ATen/core/grad_mode.h>
 
 namespace myxtts {
+namespace {
 
-TrainingStep::TrainingStep(const Voice& voice, const at::Tensor& initial, const OptimizerSettings& settings,
-                           at::Device device, at::ScalarType type, int64_t accumulation)
-    : voice_(voice), settings_(settings), device_(device), accumulation_(accumulation) {
-  state_ = make_optimizer_state(initial.to(device));
-  weights_ = make_weights(voice.layout(), type == at::kFloat ? state_.master : state_.master.to(type), true);
-  learning_rate_ = at::zeros({}, state_.master.options());
-  sums_ = at::zeros({4}, state_.master.options());
+void fill_noise(FlowNoise& noise, uint64_t seed) {
+  const at::Device device = noise.noise.device();
+  at::Generator generator = device.is_cpu() ? at::make_generator<at::CPUGeneratorImpl>(seed)
+                                            : at::globalContext().defaultGenerator(device).clone();
+  generator.set_current_seed(seed);
+  noise.time.uniform_(0, 1, generator);
+  noise.noise.normal_(0, 1, generator);
 }
 
-void TrainingStep::add(const VoiceBatch& batch, uint64_t seed) {
-  const VoiceLosses losses = voice_.losses(weights_, batch, draw_noise(batch, seed));
-  (losses.total / static_cast<double>(accumulation_)).backward();
+FlowNoise empty_noise(const VoiceBatch& batch) {
+  return {at::empty({batch.mel.size(0)}, batch.mel.options()), at::empty_like(batch.mel)};
+}
+
+}  // namespace
+
+TrainingStep::TrainingStep(const Voice& voice, const at::Tensor& initial, const StepSettings& settings)
+    : voice_(voice), settings_(settings) {
+  if (settings.device.is_cuda()) stream_ = use_own_stream(settings.device.index());
+  state_ = make_optimizer_state(initial.to(settings.device, false, true));
+  const bool half = settings.type != at::kFloat;
+  weights_ = make_weights(voice.layout(), half ? state_.master.to(settings.type) : state_.master, true);
+  average_ = make_weights(voice.layout(), half ? state_.average.to(settings.type) : state_.average, false);
+  const auto floats = state_.master.options();
+  learning_rate_ = at::zeros({}, floats);
+  sums_ = at::zeros({4}, floats);
+  figures_ = at::zeros({7}, floats);
+  evaluated_ = at::zeros({4}, floats);
+  evaluation_weight_ = at::zeros({}, floats);
+  if (settings.record) recorder_ = make_recorder();
+}
+
+TrainingStep::~TrainingStep() = default;
+
+void TrainingStep::add_gradient(const VoiceBatch& batch, const FlowNoise& noise) {
+  const VoiceLosses losses = voice_.losses(weights_, batch, noise);
+  (losses.total / static_cast<double>(settings_.accumulation)).backward();
   const at::NoGradGuard no_gradients;
   sums_.add_(at::stack({losses.total, losses.prior, losses.duration, losses.flow}).detach(),
-             1 / static_cast<double>(accumulation_));
+             1 / static_cast<double>(settings_.accumulation));
 }
 
-void TrainingStep::update(double learning_rate) {
-  learning_rate_.fill_(learning_rate);
-  const at::Tensor norm = update_weights(settings_, voice_.layout(), learning_rate_, weights_, state_);
-  figures_ = at::cat({sums_, at::stack({norm, state_.skipped, state_.skipped_total})});
+void TrainingStep::add_evaluation(const VoiceBatch& batch, const FlowNoise& noise) {
+  const at::NoGradGuard no_gradients;
+  const VoiceLosses losses = voice_.losses(average_, batch, noise);
+  evaluated_.add_(at::stack({losses.total, losses.prior, losses.duration, losses.flow}) * evaluation_weight_);
+}
+
+void TrainingStep::apply_gradient() {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor norm = update_weights(settings_.optimizer, voice_.layout(), learning_rate_, weights_, state_);
+  figures_.copy_(at::cat({sums_, at::stack({norm, state_.skipped, state_.skipped_total})}));
   sums_.zero_();
 }
 
-StepFigures TrainingStep::last_figures() {
-  StepFigures figures;
-  if (!figures_.defined()) return figures;
+void TrainingStep::record(const std::vector<StepSignature>& shapes) {
+  if (!recorder_) return;
+  for (const StepSignature& shape : shapes) recorded(shape);
+  if (!recorded_update_) recorded_update_ = recorder_->record([this] { apply_gradient(); });
+}
+
+TrainingStep::Recorded& TrainingStep::recorded(const StepSignature& shape) {
+  const auto found = recorded_.find(shape);
+  if (found != recorded_.end()) return found->second;
+  const auto ints = state_.master.options().dtype(at::kInt);
+  Recorded& made = recorded_[shape];
+  made.batch = {at::full({shape.rows, shape.text_length}, Vocabulary::first_symbol, ints),
+                at::full({shape.rows}, std::min(shape.text_length, shape.mel_frames), ints),
+                at::full({shape.rows}, shape.mel_frames, ints),
+                at::zeros({shape.rows, shape.mel_frames, voice_.spec().n_mels}, state_.master.options())};
+  made.noise = draw_noise(made.batch, 1);
+  const auto work = [&] {
+    shape.validation ? add_evaluation(made.batch, made.noise) : add_gradient(made.batch, made.noise);
+  };
+  // Once as it is, so that libraries have made what they keep; what it added is taken away again. What a batch that is
+  // being accumulated has added stays.
+  const at::Tensor gradients = weights_.gradients.clone(), sums = sums_.clone(), evaluated = evaluated_.clone();
+  work();
+  made.work = recorder_->record(work);
+  weights_.gradients.copy_(gradients);
+  sums_.copy_(sums);
+  evaluated_.copy_(evaluated);
+  return made;
+}
+
+void TrainingStep::run(const VoiceBatch& batch, uint64_t seed, bool validation) {
+  if (!recorder_) {
+    const FlowNoise noise = draw_noise(batch, seed);
+    validation ? add_evaluation(batch, noise) : add_gradient(batch, noise);
+    return;
+  }
+  Recorded& shape = recorded(signature_of(batch, validation));
+  shape.batch.tokens.copy_(batch.tokens, true);
+  shape.batch.text_lengths.copy_(batch.text_lengths, true);
+  shape.batch.mel_lengths.copy_(batch.mel_lengths, true);
+  shape.batch.mel.copy_(batch.mel, true);
+  fill_noise(shape.noise, seed);
+  shape.work->replay();
+}
+
+void TrainingStep::add(const VoiceBatch& batch, uint64_t seed) { run(batch, seed, false); }
+
+void TrainingStep::update(double learning_rate) {
+  learning_rate_.fill_(learning_rate);
+  if (recorded_update_) {
+    recorded_update_->replay();
+  } else {
+    apply_gradient();
+  }
+}
+
+StepFigures TrainingStep::figures() {
   const at::Tensor host = figures_.cpu();
   const float* values = host.const_data_ptr<float>();
-  figures.loss = values[0], figures.prior = values[1], figures.duration = values[2], figures.flow = values[3];
-  figures.gradient_norm = values[4], figures.skipped_in_a_row = values[5], figures.skipped_total = values[6];
-  return figures;
+  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6]};
+}
+
+void TrainingStep::begin_evaluation() {
+  const at::NoGradGuard no_gradients;
+  if (settings_.type != at::kFloat) average_.flat.copy_(state_.average);
+  evaluated_.zero_();
+  evaluation_weights_ = 0;
+}
+
+void TrainingStep::evaluate(const VoiceBatch& batch, uint64_t seed, double weight) {
+  evaluation_weight_.fill_(weight);
+  evaluation_weights_ += weight;
+  run(batch, seed, true);
+}
+
+StepFigures TrainingStep::end_evaluation() {
+  const at::Tensor host = (evaluated_ / std::max(1.0, evaluation_weights_)).cpu();
+  const float* values = host.const_data_ptr<float>();
+  return {values[0], values[1], values[2], values[3]};
 }
 
 void TrainingStep::reload() {
   const at::NoGradGuard no_gradients;
-  if (weights_.flat.scalar_type() != at::kFloat) weights_.flat.copy_(state_.master);
+  if (settings_.type != at::kFloat) weights_.flat.copy_(state_.master);
 }
 
 Weights TrainingStep::averaged_weights() const {
-  return make_weights(voice_.layout(), state_.average.to(weights_.flat.scalar_type()), false);
+  return make_weights(voice_.layout(), state_.average.to(settings_.type), false);
 }
 
 VoiceBatch wrap_batch(const LoadedBatch& batch, const Corpus& corpus, at::Device device, bool dynamic) {
@@ -72,14 +174,13 @@ VoiceBatch wrap_batch(const LoadedBatch& batch, const Corpus& corpus, at::Device
   return wrapped;
 }
 
+StepSignature signature_of(const VoiceBatch& batch, bool validation) {
+  return {batch.tokens.size(0), batch.tokens.size(1), batch.mel.size(1), validation};
+}
+
 FlowNoise draw_noise(const VoiceBatch& batch, uint64_t seed) {
-  const at::Device device = batch.mel.device();
-  at::Generator generator = device.is_cpu() ? at::make_generator<at::CPUGeneratorImpl>(seed)
-                                            : at::globalContext().defaultGenerator(device).clone();
-  generator.set_current_seed(seed);
-  FlowNoise noise;
-  noise.time = at::empty({batch.mel.size(0)}, batch.mel.options()).uniform_(0, 1, generator);
-  noise.noise = at::empty_like(batch.mel).normal_(0, 1, generator);
+  FlowNoise noise = empty_noise(batch);
+  fill_noise(noise, seed);
   return noise;
 }
 

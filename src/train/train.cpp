@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/config_file.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
@@ -22,7 +23,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -94,18 +94,20 @@ class Run {
     }
     constexpr int64_t longest_warmup = 1000;
     warmup_ = config_.warmup_steps >= 0 ? config_.warmup_steps : std::min(longest_warmup, total_steps_ / 10);
-    OptimizerSettings settings;
-    settings.weight_decay = config_.weight_decay;
-    settings.gradient_clip = config_.gradient_clip;
-    settings.average_decay = config_.ema_decay;
-    const bool half = device_.is_cuda() && config_.optimization_level != "basic";
-    step_.emplace(voice_, voice_.layout().initial(static_cast<uint64_t>(config_.seed)), settings, device_,
-                  half ? at::kBFloat16 : at::kFloat, config_.gradient_accumulation_steps);
+    StepSettings settings;
+    settings.optimizer.weight_decay = config_.weight_decay;
+    settings.optimizer.gradient_clip = config_.gradient_clip;
+    settings.optimizer.average_decay = config_.ema_decay;
+    settings.device = device_;
+    settings.type = device_.is_cuda() && config_.optimization_level != "basic" ? at::kBFloat16 : at::kFloat;
+    settings.accumulation = config_.gradient_accumulation_steps;
+    settings.record = device_.is_cuda() && config_.enable_graph_mode && !config_.enable_eager_debug;
+    step_.emplace(voice_, voice_.layout().initial(static_cast<uint64_t>(config_.seed)), settings);
     position_.plan = plan_hash(plan_, config_.seed);
     say("{} voice of {:.1f} million weights on {} in {}", input.config.model.size,
         static_cast<double>(voice_.layout().parameters()) / 1e6,
         device_.is_cpu() ? "the CPU" : device_name(input.mode.model_device),
-        half ? "bfloat16 with float masters" : "float");
+        settings.type == at::kBFloat16 ? "bfloat16 with float masters" : "float");
     resume();
     metrics_.emplace(folder_ / "metrics.jsonl", position_.step);
     events_.emplace(
@@ -126,6 +128,13 @@ class Run {
       warn("static shapes are off: each new length is a new shape, for which a captured step must be captured again");
     }
     const std::unique_ptr<BatchSource> source = open_feed(feed, input_.corpus, plan_);
+    const Stopwatch recording;
+    step_->record(declared_signatures());
+    if (step_->recordings() > 0) {
+      say("{} recorded in {:.2f} s: each is replayed from now on",
+          counted(static_cast<uint64_t>(step_->recordings()), "step"), recording.seconds());
+    }
+    if (device_.is_cuda()) busy_.emplace(device_.index());
     const Stopwatch session;
     window_ = {};
     while (position_.step < total_steps_ && !stop_ && !summary_.stopped_early) {
@@ -149,7 +158,7 @@ class Run {
     if (lost) fail("train", "{}", *lost);
     summary_.steps = position_.step;
     summary_.best_validation = position_.best_validation;
-    summary_.captures = monitor_.captures(), summary_.retraces = monitor_.retraces();
+    summary_.captures = captures(), summary_.retraces = monitor_.retraces();
     summary_.checkpoint = folder_ / fmt::format("step-{:08}.safetensors", saved_step_);
     summary_.report = folder_ / "report.html";
     return summary_;
@@ -219,7 +228,7 @@ class Run {
   void one_step(BatchSource& source) {
     for (int64_t i = 0; i < config_.gradient_accumulation_steps; ++i) {
       const Stopwatch waiting;
-      const LoadedBatch& batch = source.next();
+      const LoadedBatch& batch = source.next(step_->stream());
       const double waited_s = waiting.seconds();
       window_.wait_s += waited_s, waited_s_ += waited_s;
       note_replaced(batch);
@@ -229,6 +238,7 @@ class Run {
       window_.frames += wrapped.mel.size(0) * wrapped.mel.size(1);
       window_.clips += batch.rows;
       window_.audio_s += batch.seconds;
+      if (busy_ && i == 0) busy_->begin(step_->stream());
       step_->add(wrapped, noise_seed(config_.seed, batch_number(), false));
       if (++position_.batch == plan_.batches_per_epoch()) {
         position_.batch = 0;
@@ -238,14 +248,18 @@ class Run {
     }
     learning_rate_ = scheduled_learning_rate(config_.learning_rate, position_.step, warmup_, total_steps_);
     step_->update(learning_rate_);
+    if (busy_) busy_->end(step_->stream());
     ++position_.step;
     ++window_.steps;
   }
 
+  // Where steps are not recorded, what would have been.
+  int64_t captures() const { return step_->recordings() > 0 ? step_->recordings() : monitor_.captures(); }
+
   uint64_t batch_number() const { return position_.epoch * plan_.batches_per_epoch() + position_.batch; }
 
   void see_signature(const VoiceBatch& batch, bool validation) {
-    const auto changed = monitor_.see({batch.tokens.size(0), batch.tokens.size(1), batch.mel.size(1), validation});
+    const auto changed = monitor_.see(signature_of(batch, validation));
     if (changed && !dynamic()) warn("retrace at step {}: {}", position_.step + 1, *changed);
   }
 
@@ -261,10 +275,11 @@ class Run {
     const auto steps = static_cast<double>(window_.steps);
     StepReport report;
     report.step = position_.step, report.epoch = position_.epoch;
-    report.figures = step_->last_figures();
+    report.figures = step_->figures();
     report.learning_rate = learning_rate_;
     report.step_ms = seconds * 1e3 / steps, report.input_wait_ms = window_.wait_s * 1e3 / steps;
-    report.captures = monitor_.captures(), report.retraces = monitor_.retraces();
+    if (busy_) report.gpu_busy = std::min(1.0, busy_->take_ms() / (seconds * 1e3));
+    report.captures = captures(), report.retraces = monitor_.retraces();
     report.samples_per_s = static_cast<double>(window_.clips) / seconds;
     report.audio_s_per_s = window_.audio_s / seconds;
     report.padding =
@@ -282,6 +297,7 @@ class Run {
     scalar("speed/step_ms", report.step_ms);
     scalar("speed/input_wait_ms", report.input_wait_ms);
     scalar("speed/audio_s_per_s", report.audio_s_per_s);
+    if (report.gpu_busy) scalar("speed/gpu_busy", *report.gpu_busy);
     scalar("shapes/padding", report.padding);
     scalar("shapes/captures", static_cast<double>(report.captures));
     scalar("shapes/retraces", static_cast<double>(report.retraces));
@@ -321,29 +337,20 @@ class Run {
   }
 
   void validate() {
-    const at::NoGradGuard no_gradients;
-    const Weights weights = step_->averaged_weights();
     const std::unique_ptr<BatchSource> source = open_feed(validation_feed(), validation_corpus(), validation_plan_);
-    StepFigures sums;
-    double frames = 0;
+    step_->begin_evaluation();
     for (uint64_t i = 0; i < validation_plan_.batches_per_epoch(); ++i) {
-      const LoadedBatch& batch = source->next();
+      const LoadedBatch& batch = source->next(step_->stream());
       note_replaced(batch);
       const VoiceBatch wrapped = wrap_batch(batch, validation_corpus(), device_, dynamic());
       see_signature(wrapped, true);
-      const VoiceLosses losses =
-          voice_.losses(weights, wrapped, draw_noise(wrapped, noise_seed(config_.seed, i, true)));
-      double weight = 0;
+      double frames = 0;
       for (const uint32_t clip : batch.clips) {
-        if (clip != no_clip) weight += validation_corpus().index.lengths()[clip].mel_frames;
+        if (clip != no_clip) frames += validation_corpus().index.lengths()[clip].mel_frames;
       }
-      frames += weight;
-      sums.loss += weight * losses.total.item<double>();
-      sums.prior += weight * losses.prior.item<double>();
-      sums.duration += weight * losses.duration.item<double>();
-      sums.flow += weight * losses.flow.item<double>();
+      step_->evaluate(wrapped, noise_seed(config_.seed, i, true), frames);
     }
-    for (double* sum : {&sums.loss, &sums.prior, &sums.duration, &sums.flow}) *sum /= std::max(1.0, frames);
+    const StepFigures sums = step_->end_evaluation();
     metrics_->validation(position_.step, position_.epoch, sums);
     events_->scalar("validation/total", position_.step, static_cast<float>(sums.loss));
     improved_ = sums.loss < position_.best_validation;
@@ -369,7 +376,6 @@ class Run {
   }
 
   void save() {
-    if (device_.is_cuda()) last_report_.figures = step_->last_figures();
     position_.seconds += save_clock_.seconds();
     save_clock_.restart();
     checkpoints_->wait();
@@ -412,6 +418,7 @@ class Run {
   fs::path folder_;
   int64_t total_steps_ = 0, warmup_ = 0;
   std::optional<TrainingStep> step_;
+  std::optional<BusyClock> busy_;
   std::optional<CheckpointFolder> checkpoints_;
   std::optional<MetricsFile> metrics_;
   std::optional<EventWriter> events_;

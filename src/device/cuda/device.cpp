@@ -3,6 +3,7 @@
 #include "device/cuda/check.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <utility>
@@ -121,6 +122,54 @@ double DeviceTimer::stop_ms(StreamHandle stream) {
   float ms = 0;
   CUDA_CHECK(cudaEventElapsedTime(&ms, static_cast<cudaEvent_t>(begin_), static_cast<cudaEvent_t>(end_)));
   return ms;
+}
+
+// A ring of pairs of events: `first` is the oldest that has not been read.
+struct BusyClock::State {
+  static constexpr size_t size = 256;
+  std::array<cudaEvent_t, size> begins{}, ends{};
+  size_t first = 0, next = 0;
+  double ended_ms = 0;
+
+  void read_first() {
+    float ms = 0;
+    CUDA_CHECK(cudaEventElapsedTime(&ms, begins[first % size], ends[first % size]));
+    ended_ms += ms;
+    ++first;
+  }
+};
+
+BusyClock::BusyClock(int device) : state_(std::make_unique<State>()) {
+  CUDA_CHECK(cudaSetDevice(device));
+  for (auto* events : {&state_->begins, &state_->ends}) {
+    for (cudaEvent_t& event : *events) CUDA_CHECK(cudaEventCreate(&event));
+  }
+}
+
+BusyClock::~BusyClock() {
+  for (auto* events : {&state_->begins, &state_->ends}) {
+    for (const cudaEvent_t event : *events) cudaEventDestroy(event);
+  }
+}
+
+void BusyClock::begin(StreamHandle stream) {
+  if (state_->next - state_->first == State::size) {
+    CUDA_CHECK(cudaEventSynchronize(state_->ends[state_->first % State::size]));
+    state_->read_first();
+  }
+  CUDA_CHECK(cudaEventRecord(state_->begins[state_->next % State::size], stream));
+}
+
+void BusyClock::end(StreamHandle stream) {
+  CUDA_CHECK(cudaEventRecord(state_->ends[state_->next % State::size], stream));
+  ++state_->next;
+}
+
+double BusyClock::take_ms() {
+  while (state_->first < state_->next && cudaEventQuery(state_->ends[state_->first % State::size]) == cudaSuccess) {
+    state_->read_first();
+  }
+  return std::exchange(state_->ended_ms, 0.0);
 }
 
 double measure_upload_bytes_per_s(int device) {
