@@ -154,7 +154,10 @@ std::string config_to_yaml(const Config& config) {
       if (!section.empty()) yaml << YAML::EndMap;
       yaml << YAML::Key << (section = field.section) << YAML::Value << YAML::BeginMap;
     }
-    yaml << YAML::Key << field.key << YAML::Value << value_text(field, config);
+    Config copy = config;
+    const FieldAddress address = field.address(copy);
+    const auto* text = std::get_if<std::string*>(&address);  // shown as `none` when it is empty
+    yaml << YAML::Key << field.key << YAML::Value << (text != nullptr ? **text : value_text(field, config));
   }
   yaml << YAML::EndMap;
   if (!config.mel_presets.empty()) yaml << YAML::Key << "mel_presets" << YAML::Value << config.mel_presets;

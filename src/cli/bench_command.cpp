@@ -147,6 +147,7 @@ void add_bench_command(CLI::App& app, Program& program) {
     program.run = [&program, options](Console& console) { return bench_mel(*options, program.json_file, console); };
   });
   add_bench_loader(*bench, program);
+  add_bench_step(*bench, program);
 }
 
 }  // namespace myxtts

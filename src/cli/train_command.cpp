@@ -108,10 +108,13 @@ int run_train(const Options& options, const std::string& json_file, const Consol
   const TrainSummary summary = train({config.values, corpus, validation ? &*validation : nullptr, mode, options.reset},
                                      listener, stop_requested);
   bar.reset();
-  console.info("{} {} of {} steps in {}; loss {:.4f} at first, {:.4f} at last; input wait {:.2f} %; {} retraces",
-               summary.interrupted ? "stopped after" : "done:", summary.steps, summary.total_steps,
-               duration_text(summary.seconds), summary.first_loss, summary.last_loss, summary.input_wait * 100,
-               summary.retraces);
+  if (summary.session_steps == 0) {
+    console.info("nothing to do: all {} steps are done; more of them with --epochs or --max-steps", summary.steps);
+  } else
+    console.info("{} {} of {} steps in {}; loss {:.4f} at first, {:.4f} at last; input wait {:.2f} %; {} retraces",
+                 summary.interrupted ? "stopped after" : "done:", summary.steps, summary.total_steps,
+                 duration_text(summary.seconds), summary.first_loss, summary.last_loss, summary.input_wait * 100,
+                 summary.retraces);
   console.info("checkpoint: {}\nreport:     {}", summary.checkpoint.string(), summary.report.string());
   if (summary.interrupted) console.info("the same command goes on from there");
   if (!json_file.empty()) {

@@ -1,5 +1,7 @@
 #include "pipeline/worker_tuner.h"
 
+#include "base/counted.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -21,9 +23,9 @@ WorkerTuner::Change WorkerTuner::look(const LoaderStats& stats, double now_s) {
     wanted = std::max(least_, static_cast<size_t>(std::ceil(static_cast<double>(active_) * busy / 0.6)));
   }
   if (wanted == active_) return {};
-  Change change{
-      wanted, fmt::format("{} workers instead of {}: they were busy {:.0f} % of the time, the consumer waited {:.1f} %",
-                          wanted, active_, 100 * busy, 100 * waiting)};
+  Change change{wanted,
+                fmt::format("{} instead of {}: they were busy {:.0f} % of the time, the consumer waited {:.1f} %",
+                            counted(wanted, "worker"), active_, 100 * busy, 100 * waiting)};
   active_ = wanted;
   return change;
 }

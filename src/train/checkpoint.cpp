@@ -212,6 +212,10 @@ void CheckpointFolder::remove_old() const {
 
 std::optional<fs::path> CheckpointFolder::set_aside(const fs::path& folder) {
   if (!fs::exists(folder) || fs::is_empty(folder)) return std::nullopt;
+  if (step_files(folder).empty() && !fs::exists(folder / "metrics.jsonl")) {
+    reject_input("checkpoint", "{} is no folder of a run, and is not put aside for one; give another --checkpoint-dir",
+                 folder.string());
+  }
   for (int number = 1;; ++number) {
     fs::path aside = folder;
     aside += fmt::format(".before-{}", number);

@@ -25,7 +25,7 @@ at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayo
                           const at::Tensor& learning_rate, Weights& weights, OptimizerState& state) {
   const at::NoGradGuard no_gradients;
   const at::Tensor gradients = weights.gradients.to(at::kFloat);
-  const at::Tensor norm = gradients.norm();
+  at::Tensor norm = gradients.norm();
   const at::Tensor finite = at::isfinite(norm);
   const at::Tensor done = finite.to(at::kFloat);
   const at::Tensor clipped = at::where(finite, gradients * (settings.gradient_clip / (norm + 1e-6)).clamp_max(1), 0.0);

@@ -14,7 +14,7 @@ struct StepSignature {
   int64_t rows = 0, text_length = 0, mel_frames = 0;
   bool validation = false;
 
-  auto operator<=>(const StepSignature&) const = default;
+  auto operator<=>(const StepSignature&) const = default;  // NOLINT(modernize-use-nullptr): it means the 0 in there
 };
 
 class RetraceMonitor {

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <c10/util/Exception.h>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -58,6 +59,20 @@ struct Window {
   Stopwatch clock;
   int64_t steps = 0, clips = 0, frames = 0, true_frames = 0;
   double wait_s = 0, audio_s = 0;
+  double paused_s = 0;  // for validation, samples and checkpoints
+};
+
+// Time that does not count as training.
+class Pause {
+ public:
+  explicit Pause(Window& window) : window_(window) {}
+  ~Pause() { window_.paused_s += clock_.seconds(); }
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
+  Window& window_;
+  Stopwatch clock_;
 };
 
 class Run {
@@ -142,6 +157,7 @@ class Run {
       summary_.seconds = session.seconds();
       if (due(config_.log_every)) log();
       if (validation_due()) validate();
+      if (due(config_.sample_every)) sample();
       if (due(config_.checkpoint_every) || improved_) save();
       if (listener_.step) listener_.step(position_.step, total_steps_, last_report_);
     }
@@ -251,6 +267,7 @@ class Run {
     if (busy_) busy_->end(step_->stream());
     ++position_.step;
     ++window_.steps;
+    ++summary_.session_steps;
   }
 
   // Where steps are not recorded, what would have been.
@@ -271,11 +288,12 @@ class Run {
   }
 
   void log() {
-    const double seconds = window_.clock.seconds();
+    const StepFigures figures = step_->figures();  // waits for the steps: before the clock is read
+    const double seconds = window_.clock.seconds() - window_.paused_s;
     const auto steps = static_cast<double>(window_.steps);
     StepReport report;
     report.step = position_.step, report.epoch = position_.epoch;
-    report.figures = step_->figures();
+    report.figures = figures;
     report.learning_rate = learning_rate_;
     report.step_ms = seconds * 1e3 / steps, report.input_wait_ms = window_.wait_s * 1e3 / steps;
     if (busy_) report.gpu_busy = std::min(1.0, busy_->take_ms() / (seconds * 1e3));
@@ -337,6 +355,8 @@ class Run {
   }
 
   void validate() {
+    step_->figures();  // what was begun is training, not validation
+    const Pause pause(window_);
     const std::unique_ptr<BatchSource> source = open_feed(validation_feed(), validation_corpus(), validation_plan_);
     step_->begin_evaluation();
     for (uint64_t i = 0; i < validation_plan_.batches_per_epoch(); ++i) {
@@ -357,27 +377,34 @@ class Run {
     if (improved_) position_.best_validation = sums.loss;
     position_.validations_without_progress = improved_ ? 0 : position_.validations_without_progress + 1;
     say("step {}: validation loss {:.4f}{}", position_.step, sums.loss, improved_ ? ", the best so far" : "");
-    if (config_.sample_every == 0 || due(config_.sample_every)) sample();
+    if (config_.sample_every == 0) sample();
     if (config_.early_stopping > 0 && position_.validations_without_progress >= config_.early_stopping) {
       say("stopped early: {} validations in a row were no better", position_.validations_without_progress);
       summary_.stopped_early = true;
     }
-    window_.clock.restart();
   }
 
   void sample() {
+    step_->figures();
+    const Pause pause(window_);
     sampled_step_ = position_.step;
     const bool held_out = validation_plan_.batches_per_epoch() > 0;
-    samples_ =
-        make_samples(voice_, step_->averaged_weights(), voice_description_,
-                     held_out ? validation_corpus() : input_.corpus, held_out ? validation_plan_ : plan_, device_);
-    record_samples(samples_, *events_, position_.step, folder_ / "samples");
+    try {
+      samples_ =
+          make_samples(voice_, step_->averaged_weights(), voice_description_,
+                       held_out ? validation_corpus() : input_.corpus, held_out ? validation_plan_ : plan_, device_);
+      record_samples(samples_, *events_, position_.step, folder_ / "samples");
+    } catch (const Error& error) {
+      if (warned_.insert("samples").second) warn("no samples are made: {}", error.what());
+    }
     write_report();
   }
 
   void save() {
+    step_->figures();
     position_.seconds += save_clock_.seconds();
     save_clock_.restart();
+    const Pause pause(window_);
     checkpoints_->wait();
     tell_write_error();
     checkpoints_->save_in_background({voice_description_, position_}, voice_.layout(), step_->state(), improved_);
@@ -438,7 +465,18 @@ class Run {
 }  // namespace
 
 TrainSummary train(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
-  return Run(input, listener, stop).go();
+  try {
+    return Run(input, listener, stop).go();
+  } catch (const c10::OutOfMemoryError& error) {
+    const int64_t batch = input.config.data.batch_size.low;
+    const ShapePlan shapes = plan_shapes(input.corpus.index.lengths(), input.config.data);
+    const int64_t frames = shapes.shapes.back().mel_frames;
+    fail("train",
+         "the GPU's memory is full. Try, in this order: --batch-size {} (now {}) with --gradient-accumulation-steps "
+         "{}, --max-mel-frames {} (now {}), or a smaller --model-size (now {})",
+         std::max<int64_t>(1, batch / 2), batch, 2 * input.config.training.gradient_accumulation_steps,
+         frames * 3 / 4 / 8 * 8, frames, input.config.model.size);
+  }
 }
 
 }  // namespace myxtts

@@ -30,6 +30,7 @@ struct TrainListener {
 
 struct TrainSummary {
   int64_t steps = 0, total_steps = 0;
+  int64_t session_steps = 0;  // of them, now
   double first_loss = 0, last_loss = 0, best_validation = 0;
   double seconds = 0;     // of this session
   double input_wait = 0;  // share of them

@@ -21,5 +21,6 @@ void add_missing(CLI::App& app, Program& program, const char* name, const char* 
 
 void add_train_command(CLI::App& app, Program& program) { add_missing(app, program, "train", "train a voice"); }
 void add_synth_command(CLI::App& app, Program& program) { add_missing(app, program, "synth", "speak a text"); }
+void add_bench_step(CLI::App& bench, Program& program) { add_missing(bench, program, "step", "a training step"); }
 
 }  // namespace myxtts

@@ -91,6 +91,20 @@ TEST_F(ConfigFile, a_wrong_file_says_what_where_and_what_would_be_right) {
   EXPECT_NE(error_of("model_start_delay: .nan\n").find("it must be a number"), std::string::npos);
 }
 
+TEST(ConfigYaml, gives_back_every_setting_as_it_was) {
+  ResolvedConfig config = load_config({}, "h200", {});
+  config.values.data.train_data = "a: b # \"c\"";
+  config.values.data.mel_overrides["n_mels"] = "64";
+  config.values.mel_presets["mine"]["base"] = "vocos";
+  for (const Config& before : {Config{}, config.values}) {
+    const Config after = config_from_yaml(config_to_yaml(before), "test");
+    for (const Field& field : config_fields())
+      EXPECT_EQ(value_text(field, after), value_text(field, before)) << field.name();
+    EXPECT_EQ(after.data.vocabulary, before.data.vocabulary);
+    EXPECT_EQ(after.mel_presets, before.mel_presets);
+  }
+}
+
 TEST(ConfigPresets, every_shipped_file_loads) {
   for (const std::string& name : config_preset_names()) EXPECT_NO_THROW(load_config({}, name, {})) << name;
 }

@@ -123,6 +123,7 @@ TEST_F(Checkpoints, an_earlier_run_is_put_aside_not_deleted) {
   EXPECT_EQ(CheckpointFolder::set_aside(folder / "run"), folder / "run.before-1");
   EXPECT_TRUE(fs::exists(folder / "run.before-1" / "metrics.jsonl"));
   EXPECT_FALSE(CheckpointFolder::set_aside(folder / "run"));
+  EXPECT_THROW(CheckpointFolder::set_aside(folder), Error);  // no run: nobody's to move
 }
 
 }  // namespace
