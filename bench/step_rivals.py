@@ -182,7 +182,7 @@ def main():
     parser.add_argument("--limit-s", type=float, default=60, help="no form is timed for longer, after its warm-up")
     parser.add_argument("--tflops", type=float, default=790, help="of the device in bf16: the limit follows from it")
     parser.add_argument("--average", action="store_true", help="the rivals keep an average of the weights too")
-    parser.add_argument("--only", default="", help="forms whose name holds this text")
+    parser.add_argument("--only", default="", help="forms of this name, or whose name holds this text; several with | between")
     parser.add_argument("--ours", default="", help="further arguments for `myxtts bench step`, in one string")
     parser.add_argument("--quick", action="store_true", help="a small batch, few steps and, without --only, nothing compiled: to see that it runs")
     parser.add_argument("--out")
@@ -193,7 +193,10 @@ def main():
     torch._dynamo.config.recompile_limit = 64
 
     own, missing = ours(options)
-    forms = [form for form in FORMS if options.only in str(form) and (not options.quick or options.only or form in QUICK)]
+    wanted = options.only.split("|")
+    names = [str(form) for form in FORMS]
+    forms = [form for form in FORMS if any(str(form) == part if part in names else part in str(form) for part in wanted)
+             and (not options.quick or options.only or form in QUICK)]
     results = {}
     print(f"{'':64}{'median ms':>10}{'cv':>7}{'mean':>9}{'max':>10}{'of limit':>9}{'warm-up s':>11}")
     if own:
@@ -226,4 +229,5 @@ def main():
                    "rivals": results}, open(options.out, "w"), indent=2)
 
 
-main()
+if __name__ == "__main__":
+    main()
