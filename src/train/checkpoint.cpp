@@ -172,6 +172,13 @@ std::optional<fs::path> CheckpointFolder::newest(const std::function<void(const 
   return std::nullopt;
 }
 
+void CheckpointFolder::remove_leftovers() const {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".") && name.ends_with(".tmp")) fs::remove(entry.path());
+  }
+}
+
 void CheckpointFolder::save_in_background(const CheckpointHeader& header, const ParameterLayout& layout,
                                           const OptimizerState& state, bool best) {
   wait();

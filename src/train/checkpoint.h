@@ -54,6 +54,9 @@ class CheckpointFolder {
   // The newest that is whole. `say` hears of each that is not.
   std::optional<std::filesystem::path> newest(const std::function<void(const std::string&)>& say) const;
 
+  // Removes what a run that was killed had half written. For the one that trains: nobody else writes here.
+  void remove_leftovers() const;
+
   // Copies the state and returns; a thread writes it. Throws nothing of that: see `take_error`.
   void save_in_background(const CheckpointHeader& header, const ParameterLayout& layout, const OptimizerState& state,
                           bool best);

@@ -100,6 +100,7 @@ class Run {
       if (const auto aside = CheckpointFolder::set_aside(folder_)) say("the earlier run is now in {}", aside->string());
     }
     checkpoints_.emplace(folder_, config_.keep_checkpoints);
+    checkpoints_->remove_leftovers();
     const uint64_t batches = plan_.batches_per_epoch() * static_cast<uint64_t>(config_.epochs);
     total_steps_ = static_cast<int64_t>(batches) / config_.gradient_accumulation_steps;
     if (config_.max_steps > 0) total_steps_ = std::min(total_steps_, config_.max_steps);

@@ -129,6 +129,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(tiny, whole):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert_same_weights(run / "step-00000012.safetensors", whole / "step-00000012.safetensors")
+    assert not list(run.glob(".*.tmp"))
 
 
 def test_a_full_disk_does_not_end_a_run(tiny):
