@@ -9,7 +9,7 @@ build: ## build build/myxtts
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset release
 	@cmake --build $(BUILD) -j $(JOBS)
 
-demo: build ## make a small corpus, check it and show what the loader feeds
+demo: build ## make a small corpus, train a voice on it for some minutes and let it speak
 	@tools/demo
 
 test: build ## every test: units, the binary, sanitizers, lint

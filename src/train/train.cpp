@@ -141,7 +141,7 @@ class Run {
     feed.loader.say = [this](const std::string& text) { say("tuned: {}", text); };
     for (const std::string& line : startup_lines(feed, input_.config, plan_)) say("{}", line);
     if (dynamic()) {
-      warn("static shapes are off: each new length is a new shape, for which a captured step must be captured again");
+      warn("static shapes are off: each new length is a new shape, for which a recorded step must be recorded again");
     }
     const std::unique_ptr<BatchSource> source = open_feed(feed, input_.corpus, plan_);
     const Stopwatch recording;
