@@ -103,13 +103,17 @@ int run_train(const Options& options, const std::string& json_file, const Consol
     constexpr double every_s = 10;  // plain lines where nobody watches a bar
     if (drawn || since.seconds() - told_s < every_s) return;
     told_s = since.seconds();
+    const std::lock_guard lock(mutex);
     console.info("step {}  {}", report.step, status_text(report));
   };
   const TrainSummary summary = train({config.values, corpus, validation ? &*validation : nullptr, mode, options.reset},
                                      listener, stop_requested);
   bar.reset();
   if (summary.session_steps == 0) {
-    console.info("nothing to do: all {} steps are done; more of them with --epochs or --max-steps", summary.steps);
+    console.info("nothing to do: {}",
+                 summary.stopped_early
+                     ? "it stopped early, as training.early_stopping says"
+                     : fmt::format("all {} steps are done; more of them with --epochs or --max-steps", summary.steps));
   } else
     console.info("{} {} of {} steps in {}; loss {:.4f} at first, {:.4f} at last; input wait {:.2f} %; {} retraces",
                  summary.interrupted ? "stopped after" : "done:", summary.steps, summary.total_steps,

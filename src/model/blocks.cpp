@@ -1,5 +1,6 @@
 #include "model/blocks.h"
 
+#include "base/error.h"
 #include "model/alignment.h"
 #include "model/size.h"
 #include "model/torch_stream.h"
@@ -8,6 +9,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/DeviceGuard.h>
 
 namespace myxtts {
 
@@ -92,6 +94,13 @@ at::Tensor align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::T
   problem.mel_lengths = mel_lengths.const_data_ptr<int32_t>();
   problem.token_of_frame = result.mutable_data_ptr<int32_t>();
   if (mel.is_cuda()) {
+    constexpr int64_t most_tokens = 6144;  // two rows of them fit in a block's shared memory
+    if (problem.tokens > most_tokens) {
+      fail("align",
+           "a text of {} tokens is too long for the GPU's alignment, which takes {}; give a shorter --max-text-length",
+           problem.tokens, most_tokens);
+    }
+    const c10::DeviceGuard guard(mel.device());
     at::Tensor scratch =
         at::empty({static_cast<int64_t>(alignment_scratch_bytes(problem))}, mel.options().dtype(at::kByte));
     align_on_gpu(problem, scratch.mutable_data_ptr(), current_stream(mel.get_device()));

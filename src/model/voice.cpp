@@ -160,8 +160,8 @@ Spoken Voice::speak(const Weights& weights, const std::vector<int64_t>& tokens, 
   }
   const at::Tensor text = at::tensor(tokens, ints).unsqueeze(0).to(device);
   const Encoded encoded = encode(weights, text, at::full({1}, count, ints).to(device));
-  // A token of a voice that has learnt nothing yet may ask for any time; none is longer than ten seconds or so.
-  constexpr double longest = 1000;
+  // A token of a voice that has learnt nothing yet may ask for any time; none is longer than two seconds or so.
+  constexpr double longest = 200;
   const at::Tensor wished =
       (encoded.log_durations.cpu().exp() / options.speed).round().nan_to_num(1).clamp(1, longest).to(at::kLong);
   const at::Tensor durations = wished[0];

@@ -190,13 +190,16 @@ void CheckpointFolder::save_in_background(const CheckpointHeader& header, const 
     try {
       save_checkpoint(path, header, layout, copy);
       if (best) {
-        // A second name for the same bytes: it costs nothing, and stays when the first is removed.
-        const fs::path temporary = folder_ / "best.safetensors.new";
-        fs::remove(temporary);
-        fs::create_hard_link(path, temporary);
+        // A second name for the same bytes: it costs nothing, and stays when the first is removed. A copy where the
+        // file system has no such names.
+        const fs::path temporary = folder_ / ".best.safetensors.tmp";
+        std::error_code none;
+        fs::remove(temporary, none);
+        fs::create_hard_link(path, temporary, none);
+        if (none) fs::copy_file(path, temporary);
         fs::rename(temporary, folder_ / "best.safetensors");
       }
-      remove_old();
+      remove_old(path);
     } catch (const std::exception& error) {
       error_ = fmt::format("the checkpoint of step {} was not written: {}", header.position.step, error.what());
     }
@@ -212,8 +215,10 @@ std::optional<std::string> CheckpointFolder::take_error() {
   return std::exchange(error_, std::nullopt);
 }
 
-void CheckpointFolder::remove_old() const {
-  const std::vector<fs::path> files = step_files(folder_);
+void CheckpointFolder::remove_old(const fs::path& written) const {
+  std::vector<fs::path> files = step_files(folder_);
+  // Later ones are of a run that was cut back to an earlier one because they are damaged: out of the way, not away.
+  for (; files.back() != written; files.pop_back()) fs::rename(files.back(), files.back().string() + ".damaged");
   for (size_t i = 0; i + static_cast<size_t>(keep_) < files.size(); ++i) fs::remove(files[i]);
 }
 

@@ -68,7 +68,7 @@ class CheckpointFolder {
   static std::optional<std::filesystem::path> set_aside(const std::filesystem::path& folder);
 
  private:
-  void remove_old() const;
+  void remove_old(const std::filesystem::path& written) const;
 
   std::filesystem::path folder_;
   int64_t keep_;

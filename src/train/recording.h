@@ -30,6 +30,6 @@ class Recorder {
   virtual ~Recorder() = default;
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
 };
-std::unique_ptr<Recorder> make_recorder();
+std::unique_ptr<Recorder> make_recorder(int device);
 
 }  // namespace myxtts

@@ -1,6 +1,7 @@
 #include "train/samples.h"
 
 #include "audio/wav.h"
+#include "base/error.h"
 #include "base/files.h"
 #include "base/workers.h"
 #include "corpus/batch.h"
@@ -33,6 +34,7 @@ Samples make_samples(const Voice& voice, const Weights& weights, const VoiceDesc
   PlannedBatch planned = plan.batch(0, 0);
   planned.clips.resize(1);
   const Batch batch = make_batch(corpus, plan, planned, 1);
+  if (batch.clips.front() == no_clip) fail("samples", "the first clip of the plan cannot be read");
   const CorpusClip clip = corpus.clip(batch.clips.front());
   const int64_t tokens = batch.text_lengths[0], frames = batch.mel_lengths[0];
   const auto ints = at::TensorOptions().dtype(at::kInt);

@@ -37,7 +37,7 @@ TrainingStep::TrainingStep(const Voice& voice, const at::Tensor& initial, const 
   figures_ = at::zeros({7}, floats);
   evaluated_ = at::zeros({4}, floats);
   evaluation_weight_ = at::zeros({}, floats);
-  if (settings.record) recorder_ = make_recorder();
+  if (settings.record) recorder_ = make_recorder(settings.device.index());
 }
 
 TrainingStep::~TrainingStep() = default;

@@ -17,6 +17,8 @@
 #include "train/step.h"
 
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -95,12 +97,8 @@ class Run {
       reject_input("train", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size",
                    input.corpus.folder.string(), input.corpus.index.size(), plan_.shapes().front().batch_size);
     }
-    folder_ = config_.checkpoint_dir;
-    if (input.reset) {
-      if (const auto aside = CheckpointFolder::set_aside(folder_)) say("the earlier run is now in {}", aside->string());
-    }
-    checkpoints_.emplace(folder_, config_.keep_checkpoints);
-    checkpoints_->remove_leftovers();
+    folder_ = fs::path(config_.checkpoint_dir).lexically_normal();
+    if (!folder_.has_filename()) folder_ = folder_.parent_path();  // it was given with a slash at its end
     const uint64_t batches = plan_.batches_per_epoch() * static_cast<uint64_t>(config_.epochs);
     total_steps_ = static_cast<int64_t>(batches) / config_.gradient_accumulation_steps;
     if (config_.max_steps > 0) total_steps_ = std::min(total_steps_, config_.max_steps);
@@ -108,6 +106,11 @@ class Run {
       reject_input("train", "{} epochs have {} batches, fewer than training.gradient_accumulation_steps, {}",
                    config_.epochs, batches, config_.gradient_accumulation_steps);
     }
+    if (input.reset) {
+      if (const auto aside = CheckpointFolder::set_aside(folder_)) say("the earlier run is now in {}", aside->string());
+    }
+    checkpoints_.emplace(folder_, config_.keep_checkpoints);
+    checkpoints_->remove_leftovers();
     constexpr int64_t longest_warmup = 1000;
     warmup_ = config_.warmup_steps >= 0 ? config_.warmup_steps : std::min(longest_warmup, total_steps_ / 10);
     StepSettings settings;
@@ -117,7 +120,8 @@ class Run {
     settings.device = device_;
     settings.type = device_.is_cuda() && config_.optimization_level != "basic" ? at::kBFloat16 : at::kFloat;
     settings.accumulation = config_.gradient_accumulation_steps;
-    settings.record = device_.is_cuda() && config_.enable_graph_mode && !config_.enable_eager_debug;
+    // Without static shapes nearly every batch would be a recording of its own.
+    settings.record = device_.is_cuda() && config_.enable_graph_mode && !config_.enable_eager_debug && !dynamic();
     step_.emplace(voice_, voice_.layout().initial(static_cast<uint64_t>(config_.seed)), settings);
     position_.plan = plan_hash(plan_, config_.seed);
     say("{} voice of {:.1f} million weights on {} in {}", input.config.model.size,
@@ -128,7 +132,7 @@ class Run {
     metrics_.emplace(folder_ / "metrics.jsonl", position_.step);
     events_.emplace(
         config_.tensorboard_log_dir.empty() ? folder_ / "tensorboard" : fs::path(config_.tensorboard_log_dir),
-        position_.step);
+        position_.step + 1);
     quarantine_.emplace(folder_ / "quarantine.jsonl");
     write_file_atomically(folder_ / "config.yaml", config_to_yaml(input.config));
     write_file_atomically(folder_ / "vocabulary.json", voice_description_.vocabulary.to_json());
@@ -170,7 +174,7 @@ class Run {
     checkpoints_->wait();
     const auto lost = checkpoints_->take_error();
     if (position_.step >= total_steps_ && sampled_step_ != position_.step) sample();
-    events_->flush();
+    tolerate("the TensorBoard file", [&] { events_->flush(); });
     write_report();
     if (lost) fail("train", "{}", *lost);
     summary_.steps = position_.step;
@@ -189,6 +193,15 @@ class Run {
   template <typename... Args>
   void warn(fmt::format_string<Args...> format, Args&&... args) const {
     if (listener_.warn) listener_.warn(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  // What a run leaves behind for people must not end it, on a full disk for instance: it is said once.
+  void tolerate(const char* what, const std::function<void()>& writing) {
+    try {
+      writing();
+    } catch (const std::exception& error) {
+      if (warned_.insert(what).second) warn("{} cannot be written, and the run goes on: {}", what, error.what());
+    }
   }
 
   bool due(int64_t every) const { return every > 0 && position_.step % every == 0; }
@@ -232,6 +245,8 @@ class Run {
     const uint64_t plan = position_.plan;
     position_ = header.position;
     saved_step_ = position_.step;
+    summary_.stopped_early =
+        config_.early_stopping > 0 && position_.validations_without_progress >= config_.early_stopping;
     if (position_.plan != plan) {
       warn("the corpus, its shapes or the seed are not those of {}: epoch {} begins anew", newest->string(),
            position_.epoch);
@@ -282,9 +297,10 @@ class Run {
   }
 
   void note_replaced(const LoadedBatch& batch) {
-    quarantine_->add(batch.replaced);
+    if (!batch.replaced.empty()) tolerate("quarantine.jsonl", [&] { quarantine_->add(batch.replaced); });
     for (const BadClip& bad : batch.replaced) {
-      if (warned_.insert(bad.id).second) warn("{} is replaced by {}: {}", bad.id, bad.replaced_by, bad.reason);
+      if (!warned_.insert(bad.id).second) continue;
+      warn("{} is {}: {}", bad.id, bad.replaced_by.empty() ? "left out" : "replaced by " + bad.replaced_by, bad.reason);
     }
   }
 
@@ -304,6 +320,24 @@ class Run {
     report.padding =
         1 - static_cast<double>(window_.true_frames) / static_cast<double>(std::max<int64_t>(1, window_.frames));
     metrics_->step(report);
+    tolerate("the TensorBoard file", [&] { record_scalars(report); });
+    last_report_ = report;
+    if (summary_.first_loss == 0) summary_.first_loss = report.figures.loss;
+    summary_.last_loss = report.figures.loss;
+    summary_.skipped = static_cast<int64_t>(report.figures.skipped_total);
+    if (listener_.logged) listener_.logged(report);
+    if (report.figures.skipped_in_a_row >= static_cast<double>(config_.skipped_steps_limit)) {
+      save();
+      checkpoints_->wait();
+      fail("train",
+           "{} updates in a row were skipped because the gradient was not finite; lower --lr (now {}), or look "
+           "at the clips of epoch {} before batch {}",
+           report.figures.skipped_in_a_row, config_.learning_rate, position_.epoch, position_.batch);
+    }
+    window_ = {};
+  }
+
+  void record_scalars(const StepReport& report) {
     const auto scalar = [&](const char* tag, double value) {
       events_->scalar(tag, report.step, static_cast<float>(value));
     };
@@ -321,20 +355,6 @@ class Run {
     scalar("shapes/captures", static_cast<double>(report.captures));
     scalar("shapes/retraces", static_cast<double>(report.retraces));
     events_->flush();
-    last_report_ = report;
-    if (summary_.first_loss == 0) summary_.first_loss = report.figures.loss;
-    summary_.last_loss = report.figures.loss;
-    summary_.skipped = static_cast<int64_t>(report.figures.skipped_total);
-    if (listener_.logged) listener_.logged(report);
-    if (report.figures.skipped_in_a_row >= static_cast<double>(config_.skipped_steps_limit)) {
-      save();
-      checkpoints_->wait();
-      fail("train",
-           "{} updates in a row were skipped because the gradient was not finite; lower --lr (now {}), or look "
-           "at the clips of epoch {} before batch {}",
-           report.figures.skipped_in_a_row, config_.learning_rate, position_.epoch, position_.batch);
-    }
-    window_ = {};
   }
 
   bool validation_due() {
@@ -373,7 +393,8 @@ class Run {
     }
     const StepFigures sums = step_->end_evaluation();
     metrics_->validation(position_.step, position_.epoch, sums);
-    events_->scalar("validation/total", position_.step, static_cast<float>(sums.loss));
+    tolerate("the TensorBoard file",
+             [&] { events_->scalar("validation/total", position_.step, static_cast<float>(sums.loss)); });
     improved_ = sums.loss < position_.best_validation;
     if (improved_) position_.best_validation = sums.loss;
     position_.validations_without_progress = improved_ ? 0 : position_.validations_without_progress + 1;
@@ -395,7 +416,7 @@ class Run {
           make_samples(voice_, step_->averaged_weights(), voice_description_,
                        held_out ? validation_corpus() : input_.corpus, held_out ? validation_plan_ : plan_, device_);
       record_samples(samples_, *events_, position_.step, folder_ / "samples");
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {  // libtorch's too: a sample is no reason to end
       if (warned_.insert("samples").second) warn("no samples are made: {}", error.what());
     }
     write_report();
@@ -409,28 +430,34 @@ class Run {
     checkpoints_->wait();
     tell_write_error();
     checkpoints_->save_in_background({voice_description_, position_}, voice_.layout(), step_->state(), improved_);
-    improved_ = false;
+    best_in_hand_ = std::exchange(improved_, false);
     saved_step_ = position_.step;
   }
 
   void tell_write_error() {
-    if (const auto error = checkpoints_->take_error()) warn("{}; the one before it stays, and the run goes on", *error);
+    const auto error = checkpoints_->take_error();
+    if (!error) return;
+    warn("{}; the one before it stays, and the run goes on", *error);
+    saved_step_ = -1;
+    if (std::exchange(best_in_hand_, false)) position_.best_validation = std::numeric_limits<double>::infinity();
   }
 
   void write_report() {
-    RunRecord record = read_run(folder_);
-    record.name = folder_.filename().string();
-    record.settings = {{"corpus", input_.corpus.folder.string()},
-                       {"size", fmt::format("{}, {:.1f} million weights", input_.config.model.size,
-                                            static_cast<double>(voice_.layout().parameters()) / 1e6)},
-                       {"device", device_.str()},
-                       {"steps", fmt::format("{} of {}", position_.step, total_steps_)},
-                       {"shapes", fmt::format("{}, padding {:.1f} %", shapes_.shapes.size(), shapes_.padding * 100)},
-                       {"learning rate", fmt::format("{}", config_.learning_rate)},
-                       {"seed", fmt::format("{}", config_.seed)}};
-    record.pictures = samples_.pictures;
-    record.sounds = samples_.sounds;
-    write_file_atomically(folder_ / "report.html", make_run_report(record));
+    tolerate("report.html", [this] {
+      RunRecord record = read_run(folder_);
+      record.name = folder_.filename().string();
+      record.settings = {{"corpus", input_.corpus.folder.string()},
+                         {"size", fmt::format("{}, {:.1f} million weights", input_.config.model.size,
+                                              static_cast<double>(voice_.layout().parameters()) / 1e6)},
+                         {"device", device_.str()},
+                         {"steps", fmt::format("{} of {}", position_.step, total_steps_)},
+                         {"shapes", fmt::format("{}, padding {:.1f} %", shapes_.shapes.size(), shapes_.padding * 100)},
+                         {"learning rate", fmt::format("{}", config_.learning_rate)},
+                         {"seed", fmt::format("{}", config_.seed)}};
+      record.pictures = samples_.pictures;
+      record.sounds = samples_.sounds;
+      write_file_atomically(folder_ / "report.html", make_run_report(record));
+    });
   }
 
   const TrainInput& input_;
@@ -456,7 +483,7 @@ class Run {
   Window window_;
   Stopwatch save_clock_;
   double learning_rate_ = 0, waited_s_ = 0;
-  bool epoch_ended_ = false, improved_ = false;
+  bool epoch_ended_ = false, improved_ = false, best_in_hand_ = false;
   int64_t saved_step_ = -1, sampled_step_ = -1;
   StepReport last_report_;
   Samples samples_;

@@ -1,6 +1,7 @@
 #include "train/recording.h"
 
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -40,17 +41,23 @@ class Graph : public Recording {
 
 class GraphRecorder : public Recorder {
  public:
+  explicit GraphRecorder(int device) : device_(static_cast<c10::DeviceIndex>(device)) {}
+
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    const c10::cuda::CUDAGuard guard(device_);
+    // What was kept from unrecorded work is of no use to a recording, and would be missing.
+    c10::cuda::CUDACachingAllocator::emptyCache();
     return std::make_unique<Graph>(pool_, work);
   }
 
  private:
+  c10::DeviceIndex device_;
   at::cuda::MempoolId_t pool_ = at::cuda::graph_pool_handle();
 };
 
 }  // namespace
 
 std::unique_ptr<OwnStream> use_own_stream(int device) { return std::make_unique<TorchStream>(device); }
-std::unique_ptr<Recorder> make_recorder() { return std::make_unique<GraphRecorder>(); }
+std::unique_ptr<Recorder> make_recorder(int device) { return std::make_unique<GraphRecorder>(device); }
 
 }  // namespace myxtts
