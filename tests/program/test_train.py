@@ -202,6 +202,23 @@ def test_it_speaks(myxtts, tiny, whole, tmp_path):
     assert not (tmp_path / "many-003.wav").exists()
 
 
+def test_it_speaks_through_hifigan(myxtts, tiny, whole, tmp_path):
+    """With random weights: what comes out is noise of the right length, and another file is refused."""
+    from safetensors.torch import save_file
+    from test_hifigan import random_weights
+
+    known = set(json.loads((whole / "vocabulary.json").read_text())["symbols"])
+    text = next(line.split("|")[2] for line in (tiny / "corpus" / "metadata.csv").read_text().splitlines() if set(line.split("|")[2].lower()) <= known)
+    save_file(random_weights(), tmp_path / "vocoder.safetensors")
+    say = ["synth", "--checkpoint", whole, "--text", text]
+    myxtts(*say, "--out", tmp_path / "plain.wav")
+    myxtts(*say, "--out", tmp_path / "vocoder.wav", "--vocoder", tmp_path / "vocoder.safetensors")
+    plain, vocoder = samples(tmp_path / "plain.wav"), samples(tmp_path / "vocoder.wav")
+    assert len(plain) == len(vocoder) and len(plain) % 256 == 0 and not np.allclose(plain, vocoder)
+    done = myxtts(*say, "--out", tmp_path / "x.wav", "--vocoder", whole / "best.safetensors", status=2)
+    assert "conv_pre" in done.stderr or "average" in done.stderr
+
+
 def test_what_it_cannot_speak_is_said(myxtts, whole, tmp_path):
     out = tmp_path / "x.wav"
     assert "U+4E2D" in myxtts("synth", "--checkpoint", whole, "--text", "中", "--out", out, status=2).stderr
