@@ -164,6 +164,16 @@ def test_another_voice_is_refused_and_reset_keeps_the_old(myxtts, tiny, whole):
     assert (run / "step-00000002.safetensors").exists() and "resumed" not in done.stdout
 
 
+def test_gradients_that_stay_infinite_end_a_run_with_advice(myxtts, tiny, tmp_path):
+    config = tmp_path / "wild.yaml"
+    config.write_text("training: {log_every: 1, validate_every: 100, learning_rate: 10, warmup_steps: 0, skipped_steps_limit: 3, gradient_clip: 1e9}\n")
+    done = myxtts("train", "--train-data", tiny / "corpus", "--config", config, "--checkpoint-dir", tmp_path / "run", "--batch-size", 2,
+                  "--shape-buckets", 2, "--max-mel-frames", 200, "--max-steps", 60, "--log-level", "error", status=1, timeout=120)
+    assert "3 updates in a row were skipped" in done.stderr and "--lr" in done.stderr
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["skipped"] == 3 and lines[-1]["grad_norm"] is None
+
+
 def test_without_static_shapes_retraces_are_counted(myxtts, tiny, tmp_path):
     done = myxtts(*arguments(tiny, tmp_path / "run", 6, "--disable-static-shapes", "--json", tmp_path / "out.json"))
     assert "static shapes are off" in done.stderr
