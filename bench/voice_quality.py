@@ -16,6 +16,7 @@ import csv
 import json
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,13 @@ def held_out(corpus, config, folder):
     return [(clip, texts[clip]) for clip in ids]
 
 
+def hardware():
+    try:
+        return subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip() or platform.machine()
+    except OSError:
+        return platform.machine()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=pathlib.Path, required=True)
@@ -101,6 +109,7 @@ def main():
         "means": means,
         "standard_deviations": spread,
         "clips": rows,
+        "hardware": hardware(),
         "commit": os.environ.get("MYXTTS_COMMIT", "unknown"),
         "date": time.strftime("%Y-%m-%d"),
         "command": "bench/voice_quality.py " + " ".join(sys.argv[1:]),

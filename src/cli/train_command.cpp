@@ -55,11 +55,32 @@ std::string status_text(const StepReport& last) {
                      last.gpu_busy ? fmt::format("GPU {:.0f} %  ", 100 * *last.gpu_busy) : "", last.retraces);
 }
 
+// Settings of the user's own that change nothing yet: said, not ignored.
+void say_what_has_no_effect(const ResolvedConfig& config, const Console& console) {
+  const auto set = [&](const char* key) {
+    const auto found = config.sources.find(key);
+    return found != config.sources.end() &&
+           (found->second.kind == Source::Kind::file || found->second.kind == Source::Kind::flag);
+  };
+  if (set("training.enable_fused_kernels")) {
+    console.warn("training.enable_fused_kernels changes nothing yet: the step has no fused kernels");
+  }
+  if (config.values.training.optimization_level == "experimental") {
+    console.warn("--optimization-level experimental is the same as enhanced: nothing is on trial");
+  }
+  const IntRange& batch_size = config.values.data.batch_size;
+  if (!batch_size.fixed()) {
+    console.warn("data.batch_size is the range {}-{}: {} is taken, the memory is not measured for more", batch_size.low,
+                 batch_size.high, batch_size.low);
+  }
+}
+
 int run_train(const Options& options, const std::string& json_file, const Console& console) {
   const ResolvedConfig config = options.flags.load();
   const DataConfig& data = config.values.data;
   if (data.train_data.empty()) reject_input("train", "no corpus is named; give --train-data DIR");
   if (options.reset && options.resume) reject_input("train", "--resume and --reset-training are opposites; give one");
+  say_what_has_no_effect(config, console);
   const Mode mode = choose_mode_loudly(config.values, console);
   const Corpus corpus = open_corpus_loudly(data.train_data, config.values, {}, console);
   const size_t rejected = corpus.index.summary().rejected.size();
@@ -114,11 +135,12 @@ int run_train(const Options& options, const std::string& json_file, const Consol
                  summary.stopped_early
                      ? "it stopped early, as training.early_stopping says"
                      : fmt::format("all {} steps are done; more of them with --epochs or --max-steps", summary.steps));
-  } else
+  } else {
     console.info("{} {} of {} steps in {}; loss {:.4f} at first, {:.4f} at last; input wait {:.2f} %; {} retraces",
                  summary.interrupted ? "stopped after" : "done:", summary.steps, summary.total_steps,
                  duration_text(summary.seconds), summary.first_loss, summary.last_loss, summary.input_wait * 100,
                  summary.retraces);
+  }
   console.info("checkpoint: {}\nreport:     {}", summary.checkpoint.string(), summary.report.string());
   if (summary.interrupted) console.info("the same command goes on from there");
   if (!json_file.empty()) {

@@ -3,7 +3,7 @@
 #include "base/config_file.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "record/safetensors.h"
+#include "model/tensor_view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,11 +31,6 @@ constexpr Part counters[] = {{"updates", &OptimizerState::updates},
                              {"skipped", &OptimizerState::skipped},
                              {"skipped_total", &OptimizerState::skipped_total}};
 
-TensorView view_of(std::string name, const at::Tensor& tensor) {
-  return {std::move(name), "F32", tensor.sizes().vec(),
-          std::as_bytes(std::span(tensor.const_data_ptr<float>(), static_cast<size_t>(tensor.numel())))};
-}
-
 at::Tensor tensor_of(const SafetensorsFile& file, const fs::path& path, const std::string& name,
                      at::IntArrayRef shape) {
   const TensorView& view = file.tensor(name);
@@ -43,7 +38,7 @@ at::Tensor tensor_of(const SafetensorsFile& file, const fs::path& path, const st
     fail("checkpoint", "{}: {} is {} [{}], where F32 [{}] is expected", path.string(), name, view.dtype,
          fmt::join(view.shape, ", "), fmt::join(shape.vec(), ", "));
   }
-  return at::from_blob(const_cast<std::byte*>(view.data.data()), shape, at::kFloat);  // read only
+  return as_tensor(view, path);
 }
 
 void load_flat(const SafetensorsFile& file, const fs::path& path, const std::string& prefix,
@@ -65,9 +60,9 @@ void save_checkpoint(const fs::path& path, const CheckpointHeader& header, const
   for (const Part& part : parts) {
     const std::vector<at::Tensor> views = layout.views(state.*part.buffer);
     for (size_t i = 0; i < views.size(); ++i)
-      tensors.push_back(view_of(part.prefix + layout.specs()[i].name, views[i]));
+      tensors.push_back(as_view(part.prefix + layout.specs()[i].name, views[i]));
   }
-  for (const Part& counter : counters) tensors.push_back(view_of(counter.prefix, state.*counter.buffer));
+  for (const Part& counter : counters) tensors.push_back(as_view(counter.prefix, state.*counter.buffer));
   const RunPosition& at = header.position;
   const nlohmann::json position = {{"step", at.step},
                                    {"epoch", at.epoch},

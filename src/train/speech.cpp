@@ -5,8 +5,8 @@
 #include "features/cpu/griffin_lim.h"
 #include "features/mel_spec.h"
 #include "model/hifigan.h"
+#include "model/tensor_view.h"
 #include "model/voice.h"
-#include "record/safetensors.h"
 #include "text/sentences.h"
 #include "train/checkpoint.h"
 
@@ -31,10 +31,7 @@ HifiganGenerator read_vocoder(const fs::path& path, at::Device device, const Mel
   file.verify();
   std::map<std::string, at::Tensor> tensors;
   for (const std::string& name : file.names()) {
-    const TensorView& view = file.tensor(name);
-    if (view.dtype != "F32")
-      reject_input("synth", "{}: {} is {}, where F32 is expected", path.string(), name, view.dtype);
-    tensors[name] = at::from_blob(const_cast<std::byte*>(view.data.data()), view.shape, at::kFloat).clone().to(device);
+    tensors[name] = as_tensor(file.tensor(name), path).clone().to(device);
   }
   return load_hifigan(tensors, mel.n_mels);
 }

@@ -64,7 +64,7 @@ struct Window {
   double paused_s = 0;  // for validation, samples and checkpoints
 };
 
-// Time that does not count as training.
+// Time that does not count as training. Pauses come one after another, never one in another.
 class Pause {
  public:
   explicit Pause(Window& window) : window_(window) {}
@@ -375,7 +375,8 @@ class Run {
     return feed;
   }
 
-  void validate() {
+  // Every clip held out, by the averaged weights.
+  StepFigures evaluate() {
     step_->figures();  // what was begun is training, not validation
     const Pause pause(window_);
     const std::unique_ptr<BatchSource> source = open_feed(validation_feed(), validation_corpus(), validation_plan_);
@@ -391,14 +392,18 @@ class Run {
       }
       step_->evaluate(wrapped, noise_seed(config_.seed, i, true), frames);
     }
-    const StepFigures sums = step_->end_evaluation();
-    metrics_->validation(position_.step, position_.epoch, sums);
+    return step_->end_evaluation();
+  }
+
+  void validate() {
+    const StepFigures losses = evaluate();
+    metrics_->validation(position_.step, position_.epoch, losses);
     tolerate("the TensorBoard file",
-             [&] { events_->scalar("validation/total", position_.step, static_cast<float>(sums.loss)); });
-    improved_ = sums.loss < position_.best_validation;
-    if (improved_) position_.best_validation = sums.loss;
+             [&] { events_->scalar("validation/total", position_.step, static_cast<float>(losses.loss)); });
+    improved_ = losses.loss < position_.best_validation;
+    if (improved_) position_.best_validation = losses.loss;
     position_.validations_without_progress = improved_ ? 0 : position_.validations_without_progress + 1;
-    say("step {}: validation loss {:.4f}{}", position_.step, sums.loss, improved_ ? ", the best so far" : "");
+    say("step {}: validation loss {:.4f}{}", position_.step, losses.loss, improved_ ? ", the best so far" : "");
     if (config_.sample_every == 0) sample();
     if (config_.early_stopping > 0 && position_.validations_without_progress >= config_.early_stopping) {
       say("stopped early: {} validations in a row were no better", position_.validations_without_progress);

@@ -60,6 +60,8 @@ def test_a_run_leaves_behind_what_is_promised(whole):
     assert {"step", "epoch", "loss", "loss_prior", "loss_duration", "loss_flow", "lr", "grad_norm", "step_ms", "input_wait_ms", "gpu_busy",
             "captures", "retraces", "samples_per_s", "audio_s_per_s", "padding"} <= steps[0].keys()
     assert steps[-1]["retraces"] == 0
+    for line in steps:  # pauses for validation and samples are no time of a step, and are taken off once
+        assert line["step_ms"] > line["input_wait_ms"] >= 0 and 0 < line["samples_per_s"] < 1000
     assert abs(steps[0]["loss"] - sum(steps[0][key] for key in ("loss_prior", "loss_duration", "loss_flow"))) < 1e-4
     assert [line["step"] for line in lines if "validation_loss" in line] == [4, 8, 12]
     page = (whole / "report.html").read_text()
@@ -178,6 +180,15 @@ def test_without_static_shapes_retraces_are_counted(myxtts, tiny, tmp_path):
     done = myxtts(*arguments(tiny, tmp_path / "run", 6, "--disable-static-shapes", "--json", tmp_path / "out.json"))
     assert "static shapes are off" in done.stderr
     assert json.loads((tmp_path / "out.json").read_text())["retraces"] > 0
+
+
+def test_settings_that_change_nothing_yet_are_said(myxtts, tiny, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("enable_xla_compilation: true\nbatch_size: 2-4\n")
+    done = myxtts("train", "--train-data", tiny / "corpus", "--config", config, "--optimization-level", "experimental", "--max-mel-frames", 200,
+                  "--max-steps", 1, "--checkpoint-dir", tmp_path / "run")
+    for text in ("enable_fused_kernels changes nothing yet", "the range 2-4: 2 is taken", "experimental is the same as enhanced"):
+        assert text in done.stderr
 
 
 def test_accumulation_and_a_validation_corpus(myxtts, tiny, tmp_path):

@@ -1,8 +1,8 @@
 // step_dump IN.safetensors OUT.safetensors: one step's losses and gradients, for tests/program/test_parity.py, which
 // compares them with PyTorch's. IN holds `model.*`, the batch and what is random; its metadata the size and the mel's
 // mean and deviation.
+#include "model/tensor_view.h"
 #include "model/voice.h"
-#include "record/safetensors.h"
 
 #include <cstdio>
 #include <exception>
@@ -13,17 +13,7 @@ namespace myxtts {
 namespace {
 
 at::Tensor read(const SafetensorsFile& file, const std::string& name) {
-  const TensorView& view = file.tensor(name);
-  return at::from_blob(const_cast<std::byte*>(view.data.data()), view.shape,
-                       view.dtype == "I32" ? at::kInt : at::kFloat)
-      .clone();
-}
-
-TensorView view_of(const std::string& name, const at::Tensor& tensor) {
-  return {name,
-          tensor.scalar_type() == at::kInt ? "I32" : "F32",
-          tensor.sizes().vec(),
-          {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
+  return as_tensor(file.tensor(name), "IN").clone();
 }
 
 void dump(const char* in, const char* out) {
@@ -54,7 +44,7 @@ void dump(const char* in, const char* out) {
   for (size_t i = 0; i < gradients.size(); ++i)
     results.emplace_back("gradient." + voice.layout().specs()[i].name, gradients[i]);
   std::vector<TensorView> written;
-  for (const auto& [name, tensor] : results) written.push_back(view_of(name, tensor));
+  for (const auto& [name, tensor] : results) written.push_back(as_view(name, tensor));
   write_safetensors(out, written);
 }
 
