@@ -23,9 +23,9 @@ constexpr int64_t time_features = 256;  // sines and cosines of the flow's time
 constexpr std::array<ModelSize, 4> model_sizes = {{
     //        encoder   decoder          parameters
     {"tiny", 3, 192, 6, 256},     //     6.8 M
-    {"small", 4, 256, 8, 384},    //    18.7 M
-    {"normal", 4, 512, 12, 512},  //    52.6 M
-    {"big", 6, 640, 16, 768},     //   148 M
+    {"small", 4, 256, 8, 384},    //    18.9 M
+    {"normal", 4, 512, 12, 512},  //    53.3 M
+    {"big", 6, 640, 16, 768},     //   149 M
 }};
 
 inline const ModelSize& model_size(std::string_view name) {

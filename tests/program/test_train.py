@@ -115,19 +115,28 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(tiny, whole):
     """At any moment, also while a checkpoint is written. MYXTTS_KILLS=20 for more of them."""
     run = tiny / "killed"
     chance = random.Random(int(os.environ.get("MYXTTS_KILL_SEED", 7)))
-    kills = 0
+    kills = inside_writing = 0
     command = [BINARY, *map(str, arguments(tiny, run, 12))]
     while kills < int(os.environ.get("MYXTTS_KILLS", 4)):
+        before = set(run.glob(".step-*.tmp"))
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(timeout=chance.uniform(0.3, 2.2))
-            for path in run.glob("step-*.safetensors"):  # it was done before: once more from an early checkpoint
-                if path.name != "step-00000008.safetensors":
-                    path.unlink()
-        except subprocess.TimeoutExpired:
+        if kills % 2 == 0:
+            time.sleep(chance.uniform(0.3, 2.2))
+        else:  # a checkpoint that is being written has another name
+            while process.poll() is None and not set(run.glob(".step-*.tmp")) - before:
+                time.sleep(0.001)
+            time.sleep(chance.uniform(0, 0.02))
+        if process.poll() is None:
             process.kill()
             process.wait()
             kills += 1
+            inside_writing += bool(set(run.glob(".step-*.tmp")) - before)
+        else:  # it was done before: once more from an early checkpoint
+            for path in run.glob("step-*.safetensors"):
+                if path.name != "step-00000008.safetensors":
+                    path.unlink()
+    assert inside_writing > 0
+    print(f"{inside_writing} of {kills} while a checkpoint was being written")
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert_same_weights(run / "step-00000012.safetensors", whole / "step-00000012.safetensors")
