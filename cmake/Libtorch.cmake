@@ -30,10 +30,9 @@ endif()
 # folders are searched last, so that every file of the program sees the same ones.
 if(Torch_FOUND)
   add_library(myxtts_torch INTERFACE)
-  target_link_libraries(myxtts_torch INTERFACE ${TORCH_LIBRARIES})
-  # libtorch exports a std::filesystem of its own, from the compiler it was built with. The standard library's comes
-  # first, so that ours is the one that our headers are for.
-  target_link_options(myxtts_torch INTERFACE "SHELL:-Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state")
+  # libtorch exports a std::filesystem of its own, from the compiler it was built with. The standard library, shared or
+  # static, stands between our archives and libtorch, so that ours is the one that our headers are for.
+  target_link_libraries(myxtts_torch INTERFACE "-Wl,--push-state,--no-as-needed" "-lstdc++" "-Wl,--pop-state" ${TORCH_LIBRARIES})
   foreach(library torch torch_library torch_cpu torch_cuda c10 c10_cuda)
     if(TARGET ${library})
       set_target_properties(${library} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "")
