@@ -17,7 +17,28 @@ struct Options {
   StepBench bench;
   std::string device = "auto", level = "enhanced";
   double tera_flops = 0;
+  bool kernels = false;
 };
+
+// The longest kernels of a step, and the rest in one line.
+void show_kernels(const std::vector<KernelTime>& kernels, const Console& console) {
+  if (kernels.empty()) return;
+  constexpr size_t shown = 25, name_width = 90;
+  double all_ms = 0, rest_ms = 0, all_launches = 0;
+  for (const KernelTime& kernel : kernels) all_ms += kernel.ms, all_launches += kernel.launches;
+  console.info("");
+  console.info("  {:>8} {:>6} {:>6}  kernel", "ms", "share", "times");
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (i >= shown) {
+      rest_ms += kernels[i].ms;
+      continue;
+    }
+    console.info("  {:>8.3f} {:>5.1f}% {:>6.0f}  {}", kernels[i].ms, 100 * kernels[i].ms / all_ms, kernels[i].launches,
+                 kernels[i].name.substr(0, name_width));
+  }
+  if (rest_ms > 0) console.info("  {:>8.3f} {:>5.1f}%         {} more", rest_ms, 100 * rest_ms / all_ms, kernels.size() - shown);
+  console.info("  {:>8.3f}        {:>6.0f}  all kernels of a step", all_ms, all_launches);
+}
 
 int bench_step(const Options& options, const std::string& json_file, const Console& console) {
   StepBench bench = options.bench;
@@ -27,7 +48,9 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
   }
   const bool gpu = options.device == "auto" ? device_count() > 0 : options.device != "cpu";
   if (gpu) bench.device = parse_device(options.device == "auto" ? "cuda:0" : options.device);
-  bench.half = bench.record = options.level != "basic";
+  if (options.level == "basic") bench.half = bench.record = bench.fused = false;
+  if (options.kernels && !gpu) reject_input("bench", "--kernels is for a GPU; give --device cuda:N");
+  bench.profiled_steps = options.kernels ? 5 : 0;
   const StepTimes times = measure_step(bench);
   const auto [median, cv] = Spread(times.step_ms);
   const double rate = times.flop / (median * 1e-3) / 1e12;
@@ -35,9 +58,8 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
   const std::string what =
       fmt::format("step, {} ({:.1f} million weights), {} x {} frames x {} tokens, {}", bench.size,
                   static_cast<double>(times.parameters) / 1e6, bench.rows, bench.frames, bench.tokens,
-                  !gpu         ? "float"
-                  : bench.half ? "bfloat16, recorded"
-                               : "float, not recorded");
+                  gpu && bench.half ? "bfloat16" : "float") +
+      (bench.fused ? ", fused kernels" : ", plain operations") + (!gpu ? "" : bench.record ? ", recorded" : ", not recorded");
   console.info("{}, on {}", what, name);
   console.info("  {:>10.2f} ms  (median of {} x {} steps, cv {:.2f} %){}", median, times.step_ms.size(),
                bench.steps_each, 100 * cv,
@@ -48,11 +70,12 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
     console.info("  {:>10.2f} ms is the arithmetic's floor at {:g} TFLOP/s: {:.0f} % of it is reached", limit_ms,
                  options.tera_flops, 100 * limit_ms / median);
   }
+  show_kernels(times.kernels, console);
   if (!json_file.empty()) {
     const auto known = [&](double value) {
       return limit_ms > 0 ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
     };
-    const nlohmann::ordered_json json = {
+    nlohmann::ordered_json json = {
         {"what", what},
         {"device", name},
         {"figure", median},
@@ -64,6 +87,9 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
         {"cv", cv},
         {"tflop", times.flop / 1e12},
         {"record_s", times.record_s}};
+    for (const KernelTime& kernel : times.kernels) {
+      json["kernels"].push_back({{"name", kernel.name}, {"launches", kernel.launches}, {"ms", kernel.ms}});
+    }
     write_file_atomically(json_file, json.dump(2) + "\n");
   }
   return 0;
@@ -87,10 +113,13 @@ void add_bench_step(CLI::App& bench, Program& program) {
   number("--repeats", options->bench.repeats, "measurements");
   number("--steps", options->bench.steps_each, "steps in a measurement");
   command->add_option("--device", options->device, "auto, cpu or cuda:N")->capture_default_str()->type_name("");
-  command->add_option("--optimization-level", options->level, "basic is float and not recorded")
+  command->add_option("--optimization-level", options->level, "basic is float, plain and not recorded")
       ->capture_default_str()
       ->check(CLI::IsMember({"basic", "enhanced", "experimental"}))
       ->type_name("");
+  command->add_flag("--kernels", options->kernels, "a table of the step's kernels by time");
+  command->add_flag("!--disable-graph-mode", options->bench.record, "launch every kernel of every step");
+  command->add_flag("!--disable-fused-kernels", options->bench.fused, "plain operations of libtorch");
   command->add_option("--tera-flops", options->tera_flops, "what the device can do in matrix products, for the floor")
       ->type_name("X");
   add_json_option(*command, program);

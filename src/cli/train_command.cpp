@@ -57,14 +57,6 @@ std::string status_text(const StepReport& last) {
 
 // Settings of the user's own that change nothing yet: said, not ignored.
 void say_what_has_no_effect(const ResolvedConfig& config, const Console& console) {
-  const auto set = [&](const char* key) {
-    const auto found = config.sources.find(key);
-    return found != config.sources.end() &&
-           (found->second.kind == Source::Kind::file || found->second.kind == Source::Kind::flag);
-  };
-  if (set("training.enable_fused_kernels")) {
-    console.warn("training.enable_fused_kernels changes nothing yet: the step has no fused kernels");
-  }
   if (config.values.training.optimization_level == "experimental") {
     console.warn("--optimization-level experimental is the same as enhanced: nothing is on trial");
   }

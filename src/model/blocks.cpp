@@ -6,6 +6,7 @@
 #include "model/torch_stream.h"
 
 #include <cmath>
+#include <limits>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -14,21 +15,23 @@
 namespace myxtts {
 
 RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type) {
-  const at::Tensor position = at::arange(positions, lengths.options());
-  const at::Tensor length = lengths.unsqueeze(1);
   RowMask mask;
   mask.positions = positions;
-  mask.valid = position < length;
-  mask.keys = at::logical_or(mask.valid, length == 0).unsqueeze(1).unsqueeze(1);
   const auto floats = lengths.options().dtype(at::kFloat);
   const at::Tensor rates = at::exp(at::arange(head_width / 2, floats) * (-std::log(10000.0) * 2 / head_width));
   const at::Tensor angles = at::arange(positions, floats).unsqueeze(1) * rates;
-  mask.cosines = angles.cos().to(type).unsqueeze(1);
-  mask.sines = angles.sin().to(type).unsqueeze(1);
+  mask.rotary = at::stack({angles.cos(), angles.sin()});
   if (lengths.is_cuda() && type != at::kFloat) {
     const at::Tensor row_end = (at::arange(lengths.size(0), lengths.options()) + 1) * positions;
     const at::Tensor ends = at::stack({row_end - positions + lengths, row_end}, 1).flatten();
     mask.sequence_ends = at::constant_pad_nd(ends, {1, 0}, 0).to(at::kInt);
+  } else {
+    const at::Tensor length = lengths.unsqueeze(1), position = at::arange(positions, lengths.options());
+    const at::Tensor hidden = at::logical_and(position >= length, length > 0);
+    mask.key_bias = at::zeros(hidden.sizes(), floats.dtype(type))
+                        .masked_fill_(hidden, -std::numeric_limits<double>::infinity())
+                        .unsqueeze(1)
+                        .unsqueeze(1);
   }
   return mask;
 }
@@ -44,8 +47,8 @@ namespace {
 // x [rows, positions, heads, head_width]: each half of a head is rotated against the other.
 at::Tensor rotate(const at::Tensor& x, const RowMask& mask) {
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
-  return at::cat({halves[0] * mask.cosines - halves[1] * mask.sines, halves[1] * mask.cosines + halves[0] * mask.sines},
-                 -1);
+  const at::Tensor rotary = mask.rotary.unsqueeze(2).to(x.scalar_type()), cosines = rotary[0], sines = rotary[1];
+  return at::cat({halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, -1);
 }
 
 }  // namespace
@@ -62,7 +65,7 @@ at::Tensor attend(const at::Tensor& x, const at::Tensor& weight_in, const at::Te
                                                     mask.sequence_ends, positions, positions, 0.0, false, false));
   } else {
     seen = at::scaled_dot_product_attention(query.transpose(1, 2), key.transpose(1, 2), parts[2].transpose(1, 2),
-                                            mask.keys)
+                                            mask.key_bias)
                .transpose(1, 2);
   }
   return at::linear(seen.reshape({rows, positions, width}), weight_out);

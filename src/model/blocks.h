@@ -10,12 +10,11 @@ namespace myxtts {
 // Which positions of padded rows are valid, in the forms that the operations need. Made once a step.
 struct RowMask {
   int64_t positions = 0;
-  at::Tensor valid;  // bool [rows, positions]
-  at::Tensor keys;   // bool [rows, 1, 1, positions]: what attention may see. An empty row sees its padding, so that no
-                     // softmax is over nothing
-  at::Tensor cosines, sines;  // [positions, 1, head_width / 2]: of the rotary positions
-  at::Tensor sequence_ends;   // int32 [2 rows + 1]: each row is two sequences, its valid part and its padding, so that
-                              // attention over sequences needs no mask. On a GPU in half precision
+  at::Tensor rotary;         // float [2, positions, head_width / 2]: cosines and sines of the positions' angles
+  at::Tensor key_bias;       // float [rows, 1, 1, positions]: 0 for what attention may see, -infinity for the rest. An
+                             // empty row sees its padding, so that no softmax is over nothing
+  at::Tensor sequence_ends;  // int32 [2 rows + 1]: each row is two sequences, its valid part and its padding, so that
+                             // attention over sequences needs no mask. On a GPU in half precision, instead of key_bias
 };
 RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type);
 

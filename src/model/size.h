@@ -1,11 +1,8 @@
 // How large a voice is: every size is a row of one table.
 #pragma once
 
-#include "base/error.h"
-
 #include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace myxtts {
@@ -28,11 +25,6 @@ constexpr std::array<ModelSize, 4> model_sizes = {{
     {"big", 6, 640, 16, 768},     //   149 M
 }};
 
-inline const ModelSize& model_size(std::string_view name) {
-  for (const ModelSize& size : model_sizes) {
-    if (size.name == name) return size;
-  }
-  reject_input("config", "model.size is '{}'; it may be tiny, small, normal or big", name);
-}
+const ModelSize& model_size(std::string_view name);
 
 }  // namespace myxtts

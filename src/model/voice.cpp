@@ -1,6 +1,7 @@
 #include "model/voice.h"
 
 #include "model/blocks.h"
+#include "model/fused_calls.h"
 
 #include <cmath>
 #include <numbers>
@@ -32,7 +33,7 @@ Voice::Block Voice::add_block(const std::string& name, int64_t width, bool adapt
   return block;
 }
 
-Voice::Voice(const VoiceSpec& spec) : spec_(spec) {
+Voice::Voice(const VoiceSpec& spec, bool fused) : spec_(spec), fused_(fused) {
   const int64_t width = spec.size.encoder_width, decoder_width = spec.size.decoder_width;
   const auto fan_in = [](int64_t inputs) { return 1 / std::sqrt(static_cast<double>(inputs)); };
   embedding_ = layout_.add("encoder.embedding", {spec.vocabulary, width}, 1);
@@ -69,18 +70,28 @@ Voice::Voice(const VoiceSpec& spec) : spec_(spec) {
   layout_.arrange();
 }
 
+Trunk Voice::trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const {
+  Trunk trunk;
+  for (const Block& block : blocks) {
+    trunk.blocks.push_back({weights[block.attention_in], weights[block.attention_out], weights[block.feed_in],
+                            weights[block.feed_out], modulated ? at::Tensor() : weights[block.attention_norm],
+                            modulated ? at::Tensor() : weights[block.feed_norm]});
+  }
+  return trunk;
+}
+
+at::Tensor Voice::run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths) const {
+  const RowMask mask = make_row_mask(lengths, x.size(1), x.scalar_type());
+  return fuses(x) ? run_trunk_fused(trunk, x, mask) : run_trunk(trunk, x, mask);
+}
+
 Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths) const {
   const at::ScalarType type = weights[embedding_].scalar_type();
-  const RowMask mask = make_row_mask(lengths, tokens.size(1), type);
   // A product with ones and zeros instead of a look-up: its gradient is a product too, the same bits every time.
   const at::Tensor chosen = (tokens.unsqueeze(-1) == at::arange(spec_.vocabulary, tokens.options())).to(type);
-  at::Tensor x = at::matmul(chosen, weights[embedding_]);
-  for (const Block& block : encoder_) {
-    x = x + attend(normalize(x) * weights[block.attention_norm], weights[block.attention_in],
-                   weights[block.attention_out], mask);
-    x = x + feed_forward(normalize(x) * weights[block.feed_norm], weights[block.feed_in], weights[block.feed_out]);
-  }
-  x = normalize(x) * weights[encoder_norm_];
+  Trunk trunk = trunk_of(weights, encoder_, false);
+  trunk.norm = weights[encoder_norm_];
+  const at::Tensor x = run(trunk, at::matmul(chosen, weights[embedding_]), lengths);
   Encoded encoded;
   encoded.mu = at::linear(x, weights[mu_weight_], weights[mu_bias_]).to(at::kFloat);
   const at::Tensor hidden = at::silu(at::linear(x.detach(), weights[duration_in_], weights[duration_in_bias_]));
@@ -89,40 +100,27 @@ Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, c
   return encoded;
 }
 
-at::Tensor Voice::decode(const Weights& weights, const at::Tensor& x, const at::Tensor& mu, const at::Tensor& time,
+at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const at::Tensor& time,
                          const at::Tensor& lengths) const {
   const at::ScalarType type = weights[decoder_in_].scalar_type();
-  const int64_t rows = x.size(0), width = spec_.size.decoder_width;
-  const RowMask mask = make_row_mask(lengths, x.size(1), type);
+  const int64_t rows = input.size(0), width = spec_.size.decoder_width;
   const at::Tensor wave = time_waves(time, time_features).to(type);
   const at::Tensor moment = at::silu(at::linear(at::silu(at::linear(wave, weights[time_in_], weights[time_in_bias_])),
                                                 weights[time_out_], weights[time_out_bias_]));
-  const at::Tensor shared = at::linear(moment, weights[modulation_], weights[modulation_bias_]).view({rows, 6, width});
-
-  at::Tensor h = at::linear(at::cat({x, mu}, -1).to(type), weights[decoder_in_], weights[decoder_in_bias_]);
-  for (size_t i = 0; i < decoder_.size(); ++i) {
-    const Block& block = decoder_[i];
-    const std::vector<at::Tensor> m = (shared + weights[tables_[i]]).split(1, 1);  // six of [rows, 1, width]
-    const at::Tensor attended =
-        attend(normalize(h) * (1 + m[0]) + m[1], weights[block.attention_in], weights[block.attention_out], mask);
-    h = h + m[2] * attended;
-    const at::Tensor fed =
-        feed_forward(normalize(h) * (1 + m[3]) + m[4], weights[block.feed_in], weights[block.feed_out]);
-    h = h + m[5] * fed;
-  }
-  const std::vector<at::Tensor> last = at::linear(moment, weights[final_modulation_], weights[final_modulation_bias_])
-                                           .view({rows, 2, width})
-                                           .split(1, 1);
-  h = normalize(h) * (1 + last[0]) + last[1];
-  return at::linear(h, weights[decoder_out_], weights[decoder_out_bias_]).to(at::kFloat);
+  Trunk trunk = trunk_of(weights, decoder_, true);
+  std::vector<at::Tensor> tables;
+  for (const size_t table : tables_) tables.push_back(weights[table]);
+  trunk.modulation = at::linear(moment, weights[modulation_], weights[modulation_bias_]).view({rows, 6, width}) +
+                     at::stack(tables).unsqueeze(1);
+  trunk.last_modulation =
+      at::linear(moment, weights[final_modulation_], weights[final_modulation_bias_]).view({rows, 2, width});
+  const at::Tensor x = at::linear(input.to(type), weights[decoder_in_], weights[decoder_in_bias_]);
+  return at::linear(run(trunk, x, lengths), weights[decoder_out_], weights[decoder_out_bias_]);
 }
 
 VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise) const {
   const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_deviation;
-  const int64_t frames = mel.size(1), tokens = batch.tokens.size(1);
   const auto counts = batch.tokens.options();
-  const at::Tensor valid_frame = (at::arange(frames, counts) < batch.mel_lengths.unsqueeze(1)).unsqueeze(-1);
-  const at::Tensor valid_token = at::arange(tokens, counts) < batch.text_lengths.unsqueeze(1);
   const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1).to(at::kFloat);
   const at::Tensor valid_tokens = batch.text_lengths.sum().clamp_min(1).to(at::kFloat);
 
@@ -130,20 +128,31 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
   VoiceLosses losses;
   losses.mu = encoded.mu.detach();
   losses.token_of_frame = align_frames(mel, losses.mu, batch.text_lengths, batch.mel_lengths);
-  const at::Tensor path = (losses.token_of_frame.unsqueeze(-1) == at::arange(tokens, counts)).to(at::kFloat);
-  const at::Tensor frame_mu = at::bmm(path, encoded.mu);
+  const at::Tensor token = at::arange(batch.tokens.size(1), counts);
+  const at::Tensor path = losses.token_of_frame.unsqueeze(-1) == token;
+  const at::Tensor log_durations = path.sum(1).clamp_min(1).to(at::kFloat).log();
+  losses.duration =
+      sum_where((encoded.log_durations - log_durations).square(), token < batch.text_lengths.unsqueeze(1)) /
+      valid_tokens;
 
-  losses.prior =
-      sum_where(0.5 * ((mel - frame_mu).square() + std::log(2 * std::numbers::pi)), valid_frame) / valid_values;
-
-  const at::Tensor log_durations = path.sum(1).clamp_min(1).log();
-  losses.duration = sum_where((encoded.log_durations - log_durations).square(), valid_token) / valid_tokens;
-
-  const at::Tensor time = noise.time.view({-1, 1, 1});
-  const at::Tensor x = (1 - (1 - least_sigma) * time) * noise.noise + time * mel;
-  const at::Tensor target = mel - (1 - least_sigma) * noise.noise;
-  const at::Tensor flow = decode(weights, x, frame_mu, noise.time, batch.mel_lengths);
-  losses.flow = sum_where((flow - target).square(), valid_frame) / valid_values;
+  at::Tensor prior_squares, flow_error;
+  if (fuses(weights.flat)) {
+    const FlowFrames frames{mel, noise.noise, noise.time, losses.token_of_frame, least_sigma};
+    const FlowStart start = start_flow(frames, encoded.mu);
+    prior_squares = start.squares;
+    flow_error = flow_squares(frames, decode(weights, start.input, noise.time, batch.mel_lengths));
+  } else {
+    const at::Tensor valid = (losses.token_of_frame >= 0).unsqueeze(-1);
+    const at::Tensor frame_mu = at::bmm(path.to(at::kFloat), encoded.mu);
+    prior_squares = sum_where((mel - frame_mu).square(), valid);
+    const at::Tensor time = noise.time.view({-1, 1, 1});
+    const at::Tensor x = (1 - (1 - least_sigma) * time) * noise.noise + time * mel;
+    const at::Tensor target = mel - (1 - least_sigma) * noise.noise;
+    const at::Tensor flow = decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths);
+    flow_error = sum_where((flow.to(at::kFloat) - target).square(), valid);
+  }
+  losses.prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));
+  losses.flow = flow_error / valid_values;
   losses.total = losses.prior + losses.duration + losses.flow;
   return losses;
 }
@@ -174,7 +183,8 @@ Spoken Voice::speak(const Weights& weights, const std::vector<int64_t>& tokens, 
   at::Tensor x = (at::randn({1, frames, spec_.n_mels}, generator) * options.temperature).to(device);
   for (int64_t step = 0; step < options.steps; ++step) {
     const at::Tensor time = at::full({1}, static_cast<double>(step) / static_cast<double>(options.steps)).to(device);
-    x = x + decode(weights, x, mu, time, lengths) / static_cast<double>(options.steps);
+    const at::Tensor flow = decode(weights, at::cat({x, mu}, -1), time, lengths).to(at::kFloat);
+    x = x + flow / static_cast<double>(options.steps);
   }
   spoken.mel = (x[0].cpu() * spec_.mel_deviation + spec_.mel_mean).contiguous();
   return spoken;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "model/parameters.h"
+#include "model/trunk.h"
 #include "model/voice_spec.h"
 
 #include <cstdint>
@@ -44,7 +45,8 @@ struct Spoken {
 
 class Voice {
  public:
-  explicit Voice(const VoiceSpec& spec);
+  // `fused`: where there are fused kernels for the weights' type and device.
+  explicit Voice(const VoiceSpec& spec, bool fused = true);
 
   const VoiceSpec& spec() const { return spec_; }
   const ParameterLayout& layout() const { return layout_; }
@@ -64,11 +66,16 @@ class Voice {
   };
 
   Encoded encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths) const;
-  at::Tensor decode(const Weights& weights, const at::Tensor& x, const at::Tensor& mu, const at::Tensor& time,
+  // `input`: a frame of noise and mel, and its token's mean, side by side.
+  at::Tensor decode(const Weights& weights, const at::Tensor& input, const at::Tensor& time,
                     const at::Tensor& lengths) const;
+  at::Tensor run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths) const;
+  Trunk trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const;
+  bool fuses(const at::Tensor& x) const { return fused_ && can_fuse(x); }
   Block add_block(const std::string& name, int64_t width, bool adaptive);
 
   VoiceSpec spec_;
+  bool fused_;
   ParameterLayout layout_;
   size_t embedding_ = 0;
   std::vector<Block> encoder_;

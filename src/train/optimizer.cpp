@@ -1,11 +1,14 @@
 #include "train/optimizer.h"
 
+#include "model/torch_stream.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
 
 namespace myxtts {
 
@@ -45,6 +48,31 @@ at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayo
   state.average.lerp_(state.master, done * (1 - decay));
   if (weights.flat.scalar_type() != at::kFloat) weights.flat.copy_(state.master);
   weights.gradients.zero_();
+  return norm;
+}
+
+at::Tensor update_weights_fused(const OptimizerSettings& settings, const ParameterLayout& layout,
+                                const at::Tensor& learning_rate, Weights& weights, OptimizerState& state) {
+  const c10::DeviceGuard guard(state.master.device());
+  at::Tensor norm = at::empty({}, state.master.options());
+  const auto bytes = static_cast<int64_t>(update_scratch_bytes());
+  at::Tensor scratch = at::empty({bytes}, state.master.options().dtype(at::kByte));
+  UpdateProblem problem;
+  problem.settings = settings;
+  problem.elements = layout.elements(), problem.matrix_elements = layout.matrix_elements();
+  problem.half = weights.flat.scalar_type() != at::kFloat;
+  problem.gradients = weights.gradients.mutable_data_ptr();
+  problem.weights = problem.half ? weights.flat.mutable_data_ptr() : nullptr;
+  problem.master = state.master.mutable_data_ptr<float>();
+  problem.average = state.average.mutable_data_ptr<float>();
+  problem.first_moment = state.first_moment.mutable_data_ptr<float>();
+  problem.second_moment = state.second_moment.mutable_data_ptr<float>();
+  problem.learning_rate = learning_rate.const_data_ptr<float>();
+  problem.updates = state.updates.mutable_data_ptr<float>();
+  problem.skipped = state.skipped.mutable_data_ptr<float>();
+  problem.skipped_total = state.skipped_total.mutable_data_ptr<float>();
+  problem.norm = norm.mutable_data_ptr<float>();
+  update_on_gpu(problem, scratch.mutable_data_ptr(), current_stream(state.master.get_device()));
   return norm;
 }
 

@@ -3,17 +3,11 @@
 #pragma once
 
 #include "model/parameters.h"
+#include "train/update.h"
 
 #include <ATen/core/Tensor.h>
 
 namespace myxtts {
-
-struct OptimizerSettings {
-  double first_decay = 0.9, second_decay = 0.99, least = 1e-8;
-  double weight_decay = 0.01;
-  double gradient_clip = 5;
-  double average_decay = 0.999;
-};
 
 // All flat, float, in the layout of the weights.
 struct OptimizerState {
@@ -31,6 +25,9 @@ OptimizerState make_optimizer_state(const at::Tensor& initial);
 // scalar on the device. A gradient that is not finite changes nothing but the two counters.
 at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayout& layout,
                           const at::Tensor& learning_rate, Weights& weights, OptimizerState& state);
+// The same in two passes over memory, on a GPU.
+at::Tensor update_weights_fused(const OptimizerSettings& settings, const ParameterLayout& layout,
+                                const at::Tensor& learning_rate, Weights& weights, OptimizerState& state);
 
 // Rises over `warmup` steps, then falls along a cosine to a tenth at `total`.
 double scheduled_learning_rate(double peak, int64_t step, int64_t warmup, int64_t total);

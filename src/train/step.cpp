@@ -58,7 +58,8 @@ void TrainingStep::add_evaluation(const VoiceBatch& batch, const FlowNoise& nois
 
 void TrainingStep::apply_gradient() {
   const at::NoGradGuard no_gradients;
-  const at::Tensor norm = update_weights(settings_.optimizer, voice_.layout(), learning_rate_, weights_, state_);
+  const auto update = settings_.fused && settings_.device.is_cuda() ? update_weights_fused : update_weights;
+  const at::Tensor norm = update(settings_.optimizer, voice_.layout(), learning_rate_, weights_, state_);
   figures_.copy_(at::cat({sums_, at::stack({norm, state_.skipped, state_.skipped_total})}));
   sums_.zero_();
 }

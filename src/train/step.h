@@ -22,6 +22,7 @@ struct StepSettings {
   at::ScalarType type = at::kFloat;  // of the weights that the model computes with
   int64_t accumulation = 1;
   bool record = false;
+  bool fused = true;  // the update; the voice knows for itself
 };
 
 class TrainingStep {

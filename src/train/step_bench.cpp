@@ -1,6 +1,7 @@
 #include "train/step_bench.h"
 
 #include "base/clock.h"
+#include "train/kernel_profile.h"
 #include "train/step.h"
 
 #include <optional>
@@ -23,12 +24,13 @@ StepTimes measure_step(const StepBench& bench) {
   spec.size = model_size(bench.size);
   spec.vocabulary = 60;
   spec.n_mels = 80;
-  const Voice voice(spec);
+  const Voice voice(spec, bench.fused);
   StepSettings settings;
   const bool gpu = bench.device >= 0;
   if (gpu) settings.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(bench.device));
   settings.type = gpu && bench.half ? at::kBFloat16 : at::kFloat;
   settings.record = gpu && bench.record;
+  settings.fused = bench.fused;
   TrainingStep step(voice, voice.layout().initial(1), settings);
 
   StepTimes times;
@@ -62,6 +64,16 @@ StepTimes measure_step(const StepBench& bench) {
     run(bench.steps_each);
     times.step_ms.push_back((timer ? timer->stop_ms(step.stream()) : clock.ms()) /
                             static_cast<double>(bench.steps_each));
+  }
+  if (gpu && bench.profiled_steps > 0) {
+    times.kernels = profile_kernels([&] {
+      run(bench.profiled_steps);
+      step.figures();
+    });
+    for (KernelTime& kernel : times.kernels) {
+      kernel.launches /= static_cast<double>(bench.profiled_steps);
+      kernel.ms /= static_cast<double>(bench.profiled_steps);
+    }
   }
   return times;
 }

@@ -13,7 +13,15 @@ struct StepBench {
   int device = -1;     // -1: the CPU
   bool half = true;    // bfloat16 with float masters, on a GPU
   bool record = true;  // on a GPU
+  bool fused = true;   // kernels
   int64_t repeats = 20, steps_each = 10;
+  int64_t profiled_steps = 0;  // more steps, watched kernel by kernel; on a GPU
+};
+
+// Of one kernel in a step.
+struct KernelTime {
+  std::string name;
+  double launches = 0, ms = 0;
 };
 
 struct StepTimes {
@@ -21,6 +29,7 @@ struct StepTimes {
   double record_s = 0;
   double flop = 0;  // multiplications and additions of the step's matrix products
   int64_t parameters = 0;
+  std::vector<KernelTime> kernels;
 };
 
 StepTimes measure_step(const StepBench& bench);

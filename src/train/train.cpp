@@ -91,7 +91,7 @@ class Run {
         plan_(shapes_.shapes, static_cast<uint64_t>(config_.seed)),
         validation_plan_(validation_shapes(), static_cast<uint64_t>(config_.seed), BatchPlan::Visit::every_clip),
         voice_description_(describe_voice(input.config, input.corpus)),
-        voice_(voice_description_.spec()),
+        voice_(voice_description_.spec(), config_.enable_fused_kernels),
         monitor_(declared_signatures()) {
     if (plan_.batches_per_epoch() == 0) {
       reject_input("train", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size",
@@ -120,6 +120,7 @@ class Run {
     settings.device = device_;
     settings.type = device_.is_cuda() && config_.optimization_level != "basic" ? at::kBFloat16 : at::kFloat;
     settings.accumulation = config_.gradient_accumulation_steps;
+    settings.fused = config_.enable_fused_kernels;
     // Without static shapes nearly every batch would be a recording of its own.
     settings.record = device_.is_cuda() && config_.enable_graph_mode && !config_.enable_eager_debug && !dynamic();
     step_.emplace(voice_, voice_.layout().initial(static_cast<uint64_t>(config_.seed)), settings);
@@ -241,7 +242,7 @@ class Run {
     // The corpus's statistics are part of the voice: those that its weights were trained with stay.
     voice_description_.mel_mean = header.voice.mel_mean;
     voice_description_.mel_deviation = header.voice.mel_deviation;
-    voice_ = Voice(voice_description_.spec());
+    voice_ = Voice(voice_description_.spec(), config_.enable_fused_kernels);
     const uint64_t plan = position_.plan;
     position_ = header.position;
     saved_step_ = position_.step;

@@ -170,27 +170,34 @@ bool no_gpu() { return device_count() == 0 || !at::globalContext().hasCUDA(); }
 TEST(VoiceGpu, aligns_as_the_cpu_does) {
   if (no_gpu()) GTEST_SKIP() << "no GPU";
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(11);
-  const int64_t rows = 9, tokens = 300, frames = 700;
-  at::Tensor scores = at::randn({rows, frames, tokens}, generator);
-  at::Tensor text_lengths = at::tensor({300, 1, 0, 17, 255, 256, 257, 32, 120}, at::kInt);
-  at::Tensor mel_lengths = at::tensor({700, 1, 0, 17, 256, 700, 300, 500, 121}, at::kInt);
-  at::Tensor expected = at::empty({rows, frames}, at::kInt);
-  const AlignmentProblem problem = {rows,
-                                    tokens,
-                                    frames,
-                                    scores.const_data_ptr<float>(),
-                                    text_lengths.const_data_ptr<int>(),
-                                    mel_lengths.const_data_ptr<int>(),
-                                    expected.mutable_data_ptr<int>()};
-  for (int64_t row = 0; row < rows; ++row) align_on_cpu(problem, row);
-  const at::Tensor gpu_scores = scores.cuda(), gpu_text = text_lengths.cuda(), gpu_mel = mel_lengths.cuda();
-  at::Tensor found = at::empty_like(expected, at::kCUDA);
-  at::Tensor scratch = at::empty({static_cast<int64_t>(alignment_scratch_bytes(problem))},
-                                 at::TensorOptions(at::kByte).device(at::kCUDA));
-  align_on_gpu({rows, tokens, frames, gpu_scores.const_data_ptr<float>(), gpu_text.const_data_ptr<int>(),
-                gpu_mel.const_data_ptr<int>(), found.mutable_data_ptr<int>()},
-               scratch.mutable_data_ptr(), nullptr);
-  EXPECT_TRUE(found.cpu().equal(expected));
+  // For each of the forms that the GPU has, by the number of tokens; the last is too long for a warp.
+  for (const int tokens : {1, 100, 150, 300, 700}) {
+    const int64_t rows = 9, frames = 2 * tokens + 100;
+    const at::Tensor scores = at::randn({rows, frames, tokens}, generator) - 3;
+    const auto text = [&](int number) { return std::min(number, tokens); };
+    const at::Tensor text_lengths =
+        at::tensor({text(tokens), text(1), 0, text(17), text(127), text(128), text(257), text(32), text(120)}, at::kInt);
+    const at::Tensor mel_lengths = at::tensor({static_cast<int>(frames), 1, 0, text(17), text(127), 100 + text(128),
+                                               text(257) + 1, static_cast<int>(frames), text(120) + 5},
+                                              at::kInt);
+    at::Tensor expected = at::empty({rows, frames}, at::kInt);
+    const AlignmentProblem problem = {rows,
+                                      tokens,
+                                      frames,
+                                      scores.const_data_ptr<float>(),
+                                      text_lengths.const_data_ptr<int>(),
+                                      mel_lengths.const_data_ptr<int>(),
+                                      expected.mutable_data_ptr<int>()};
+    for (int64_t row = 0; row < rows; ++row) align_on_cpu(problem, row);
+    const at::Tensor gpu_scores = scores.cuda(), gpu_text = text_lengths.cuda(), gpu_mel = mel_lengths.cuda();
+    at::Tensor found = at::full_like(expected, 7, at::TensorOptions().device(at::kCUDA));
+    at::Tensor scratch = at::empty({static_cast<int64_t>(alignment_scratch_bytes(problem))},
+                                   at::TensorOptions(at::kByte).device(at::kCUDA));
+    align_on_gpu({rows, tokens, frames, gpu_scores.const_data_ptr<float>(), gpu_text.const_data_ptr<int>(),
+                  gpu_mel.const_data_ptr<int>(), found.mutable_data_ptr<int>()},
+                 scratch.mutable_data_ptr(), nullptr);
+    EXPECT_TRUE(found.cpu().equal(expected)) << tokens << " tokens";
+  }
 }
 
 TEST(VoiceGpu, loses_and_learns_as_the_cpu_does) {

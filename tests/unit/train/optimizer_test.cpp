@@ -1,5 +1,7 @@
 #include "train/optimizer.h"
 
+#include "device/device.h"
+
 #include <cmath>
 #include <limits>
 
@@ -109,6 +111,54 @@ TEST(Schedule, rises_then_falls_to_a_tenth) {
     EXPECT_LE(scheduled_learning_rate(1, step + 1, 10, 100), scheduled_learning_rate(1, step, 10, 100));
   }
   EXPECT_NEAR(scheduled_learning_rate(1, 0, 0, 1), 1, 1e-9);
+}
+
+TEST(OptimizerGpu, fused_does_what_plain_operations_do) {
+  if (device_count() == 0 || !at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU";
+  ParameterLayout layout;
+  layout.add("vector", {1000}, 0, 1);
+  layout.add("matrix", {300, 500}, 1);
+  layout.arrange();
+  const OptimizerSettings settings;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    struct Side {
+      OptimizerState state;
+      Weights weights;
+    };
+    const auto make = [&] {
+      Side side{make_optimizer_state(layout.initial(1).cuda()), {}};
+      side.weights = make_weights(layout, type == at::kFloat ? side.state.master : side.state.master.to(type), true);
+      return side;
+    };
+    Side plain = make(), fused = make();
+    const at::Tensor rate = at::full({}, 1e-2, plain.state.master.options());
+    for (int step = 0; step < 20; ++step) {
+      at::Tensor gradient = at::randn({layout.elements()}, plain.state.master.options()) * (step % 3 == 0 ? 1e-3 : 1.0);
+      if (step == 7) gradient[17] = std::numeric_limits<float>::quiet_NaN();
+      if (step == 8) gradient[1] = std::numeric_limits<float>::infinity();
+      for (Side* side : {&plain, &fused}) side->weights.gradients.copy_(gradient);
+      const at::Tensor before = fused.state.master.clone();
+      const at::Tensor expected = update_weights(settings, layout, rate, plain.weights, plain.state);
+      const at::Tensor norm = update_weights_fused(settings, layout, rate, fused.weights, fused.state);
+      const bool skipped = step == 7 || step == 8;
+      if (!skipped) {
+        EXPECT_NEAR(norm.item<double>() / expected.item<double>(), 1, 1e-5);
+      }
+      EXPECT_EQ(fused.state.master.equal(before), skipped);
+      EXPECT_EQ(fused.weights.gradients.abs().max().item<float>(), 0);
+    }
+    const auto near = [](const at::Tensor& a, const at::Tensor& b) {
+      return (a.to(at::kFloat) - b.to(at::kFloat)).norm().item<double>() / b.to(at::kFloat).norm().item<double>();
+    };
+    EXPECT_LT(near(fused.state.master, plain.state.master), 1e-6);
+    EXPECT_LT(near(fused.state.average, plain.state.average), 1e-6);
+    EXPECT_LT(near(fused.state.first_moment, plain.state.first_moment), 1e-5);
+    EXPECT_LT(near(fused.state.second_moment, plain.state.second_moment), 1e-5);
+    EXPECT_LT(near(fused.weights.flat, plain.weights.flat), type == at::kFloat ? 1e-6 : 1e-4);
+    EXPECT_EQ(fused.state.updates.item<float>(), 18);
+    EXPECT_EQ(fused.state.skipped_total.item<float>(), 2);
+    EXPECT_EQ(fused.state.skipped.item<float>(), 0);
+  }
 }
 
 }  // namespace

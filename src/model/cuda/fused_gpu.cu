@@ -1,0 +1,353 @@
+// A warp holds a whole vector of `width` in registers, eight values a lane and load: sums over it are shuffles, and
+// nothing is read twice.
+#include "model/cuda/eight.cuh"
+#include "model/fused.h"
+#include "model/size.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace myxtts {
+namespace {
+
+constexpr int half_head = head_width / 2;
+constexpr float least_square = 1e-6F;
+
+// Columns of the number `i` that a lane holds; behind the width there is nothing.
+__device__ int column(int i) { return (i * warp_width + static_cast<int>(threadIdx.x) % warp_width) * pack; }
+
+template <int Loads>
+__global__ void __launch_bounds__(block_width) add_norm(AddNorm<Brain> p) {
+  const int64_t position = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / warp_width;
+  if (position >= p.rows * p.positions) return;
+  const int64_t row = position / p.positions;
+  const int width = static_cast<int>(p.width);
+  Eight sum[Loads];
+  float squares = 0;
+#pragma unroll
+  for (int i = 0; i < Loads; ++i) {
+    const int c = column(i);
+    if (c >= width) continue;
+    sum[i] = load(p.x + position * width + c);
+    if (p.branch != nullptr) {
+      const Eight branch = load(p.branch + position * width + c);
+      Eight gate;
+      if (p.gate.values != nullptr) gate = load(p.gate.values + row * p.gate.stride + c);
+#pragma unroll
+      for (int k = 0; k < pack; ++k) {
+        sum[i].v[k] = rounded(sum[i].v[k] + (p.gate.values != nullptr ? gate.v[k] : 1) * branch.v[k]);
+      }
+      store(p.sum + position * width + c, sum[i]);
+    }
+#pragma unroll
+    for (int k = 0; k < pack; ++k) squares += sum[i].v[k] * sum[i].v[k];
+  }
+  const float inverse = rsqrtf(warp_sum(squares) / static_cast<float>(width) + least_square);
+  if (threadIdx.x % warp_width == 0) p.inverse[position] = inverse;
+#pragma unroll
+  for (int i = 0; i < Loads; ++i) {
+    const int c = column(i);
+    if (c >= width) continue;
+    const Eight scale = load(p.scale.values + row * p.scale.stride + c);
+    Eight shift = {};
+    if (p.shift.values != nullptr) shift = load(p.shift.values + row * p.shift.stride + c);
+    Eight normed;
+#pragma unroll
+    for (int k = 0; k < pack; ++k) {
+      normed.v[k] = sum[i].v[k] * inverse * (p.scale_base + scale.v[k]) + shift.v[k];
+    }
+    store(p.normed + position * width + c, normed);
+  }
+}
+
+// A block takes a chunk of a row's positions and adds up over them, first in registers, then over its warps.
+template <int Loads>
+__global__ void __launch_bounds__(block_width) add_norm_backward(AddNormBackward<Brain> b) {
+  const AddNorm<Brain>& p = b.forward;
+  const int64_t row = blockIdx.y;
+  const int width = static_cast<int>(p.width), warp = static_cast<int>(threadIdx.x) / warp_width;
+  const int64_t each = (p.positions + b.chunks - 1) / b.chunks;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * each, end = min(first + each, p.positions);
+  Eight sums[3][Loads] = {};  // of scale, shift and gate
+  for (int64_t i = first + warp; i < end; i += warps) {
+    const int64_t position = row * p.positions + i;
+    const float inverse = p.inverse[position];
+    Eight sum[Loads], d_normed[Loads];
+    float together = 0;
+#pragma unroll
+    for (int l = 0; l < Loads; ++l) {
+      const int c = column(l);
+      if (c >= width) continue;
+      sum[l] = load(p.sum + position * width + c);
+      d_normed[l] = load(b.d_normed + position * width + c);
+      const Eight scale = load(p.scale.values + row * p.scale.stride + c);
+#pragma unroll
+      for (int k = 0; k < pack; ++k) {
+        sum[l].v[k] *= inverse;  // normed, from here on
+        sums[0][l].v[k] += d_normed[l].v[k] * sum[l].v[k];
+        sums[1][l].v[k] += d_normed[l].v[k];
+        d_normed[l].v[k] *= p.scale_base + scale.v[k];
+        together += d_normed[l].v[k] * sum[l].v[k];
+      }
+    }
+    together = warp_sum(together) / static_cast<float>(width);
+#pragma unroll
+    for (int l = 0; l < Loads; ++l) {
+      const int c = column(l);
+      if (c >= width) continue;
+      Eight later = {};
+      if (b.d_sum != nullptr) later = load(b.d_sum + position * width + c);
+      Eight d_x;
+#pragma unroll
+      for (int k = 0; k < pack; ++k) {
+        d_x.v[k] = inverse * (d_normed[l].v[k] - sum[l].v[k] * together) + later.v[k];
+      }
+      store(b.d_x + position * width + c, d_x);
+      if (p.gate.values == nullptr) continue;
+      const Eight gate = load(p.gate.values + row * p.gate.stride + c);
+      const Eight branch = load(p.branch + position * width + c);
+      Eight d_branch;
+#pragma unroll
+      for (int k = 0; k < pack; ++k) {
+        sums[2][l].v[k] += d_x.v[k] * branch.v[k];
+        d_branch.v[k] = d_x.v[k] * gate.v[k];
+      }
+      store(b.d_branch + position * width + c, d_branch);
+    }
+  }
+  __shared__ float of_warp[warps][Loads * warp_width * pack];
+  float* parts = b.parts + (row * b.chunks + blockIdx.x) * 3 * width;
+#pragma unroll
+  for (int part = 0; part < 3; ++part) {
+#pragma unroll
+    for (int l = 0; l < Loads; ++l) {
+#pragma unroll
+      for (int k = 0; k < pack; ++k) of_warp[warp][column(l) + k] = sums[part][l].v[k];
+    }
+    __syncthreads();
+    for (int c = static_cast<int>(threadIdx.x); c < width; c += block_width) {
+      float sum = 0;
+#pragma unroll
+      for (int w = 0; w < warps; ++w) sum += of_warp[w][c];
+      parts[part * width + c] = sum;
+    }
+    __syncthreads();
+  }
+}
+
+// A block adds up a warp's width of columns of one part; its warps share the chunks.
+__global__ void __launch_bounds__(block_width) sum_parts(SumParts<Brain> p) {
+  const auto& target = p.targets[blockIdx.y];
+  if (target.to == nullptr) return;
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * warp_width + threadIdx.x % warp_width;
+  const bool over_rows = target.stride == 0;
+  if (over_rows && blockIdx.z > 0) return;
+  const int64_t chunks = over_rows ? p.rows * p.chunks : p.chunks;
+  const float* from = p.parts + (blockIdx.z * p.chunks * 3 + blockIdx.y) * p.width + c;
+  float sum = 0;
+#pragma unroll 4
+  for (int64_t chunk = threadIdx.x / warp_width; chunk < chunks; chunk += warps) sum += from[chunk * 3 * p.width];
+  __shared__ float of_warp[warps][warp_width];
+  of_warp[threadIdx.x / warp_width][threadIdx.x % warp_width] = sum;
+  __syncthreads();
+  if (threadIdx.x >= warp_width) return;
+  sum = 0;
+#pragma unroll
+  for (int w = 0; w < warps; ++w) sum += of_warp[w][threadIdx.x];
+  Brain* to = target.to + blockIdx.z * target.stride + c;
+  *to = to_brain(over_rows ? to_float(*to) + sum : sum);
+}
+
+// Eight values of each half of a head, turned forwards or backwards.
+__device__ void turn(Eight& low, Eight& high, const float* cosines, const float* sines, float sign) {
+  const Eight cosine = load(cosines), sine = load(sines);
+#pragma unroll
+  for (int k = 0; k < pack; ++k) {
+    const float a = low.v[k], b = high.v[k], s = sign * sine.v[k];
+    low.v[k] = a * cosine.v[k] - b * s;
+    high.v[k] = b * cosine.v[k] + a * s;
+  }
+}
+
+constexpr int threads_of_head = half_head / pack;
+
+__global__ void __launch_bounds__(block_width) rotate(Rotation<Brain> p) {
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * block_width + threadIdx.x;
+  const int64_t heads = 2 * p.heads;  // queries, then keys
+  const int64_t position = thread / (heads * threads_of_head);
+  if (position >= p.rows * p.positions) return;
+  const int64_t head = thread / threads_of_head % heads, c = thread % threads_of_head * pack;
+  Brain* values = p.values + (position * 3 * p.heads + head) * head_width + c;
+  Eight low = load(values), high = load(values + half_head);
+  const int64_t angle = position % p.positions * half_head + c;
+  turn(low, high, p.cosines + angle, p.sines + angle, 1);
+  store(values, low);
+  store(values + half_head, high);
+}
+
+__global__ void __launch_bounds__(block_width) rotate_back(RotationBackward<Brain> b) {
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * block_width + threadIdx.x;
+  const int64_t heads = 3 * b.to.heads;
+  const int64_t position = thread / (heads * threads_of_head);
+  if (position >= b.to.rows * b.to.positions) return;
+  const int64_t head = thread / threads_of_head % heads, c = thread % threads_of_head * pack;
+  const int64_t part = head / b.to.heads;
+  const Brain* from = part == 0 ? b.queries : part == 1 ? b.keys : b.values;
+  from += (position * b.to.heads + head % b.to.heads) * head_width + c;
+  Eight low = load(from), high = load(from + half_head);
+  const int64_t angle = position % b.to.positions * half_head + c;
+  if (part < 2) turn(low, high, b.to.cosines + angle, b.to.sines + angle, -1);
+  Brain* to = b.to.values + (position * heads + head) * head_width + c;
+  store(to, low);
+  store(to + half_head, high);
+}
+
+// Calls `value(frame, mel)` for what is a block's, a chunk of all frames.
+template <typename Value>
+__device__ void over_chunk(int64_t frames, int64_t chunks, int64_t n_mels, const Value& value) {
+  const int64_t each = (frames + chunks - 1) / chunks;
+  const int64_t first = blockIdx.x * each, end = min(first + each, frames);
+  for (int64_t i = first * n_mels + threadIdx.x; i < end * n_mels; i += block_width) value(i / n_mels, i % n_mels);
+}
+
+__global__ void __launch_bounds__(block_width) flow_input(FlowInput<Brain> p) {
+  float squares = 0;
+  over_chunk(p.rows * p.frames, p.chunks, p.n_mels, [&](int64_t frame, int64_t m) {
+    const int64_t row = frame / p.frames;
+    const int32_t token = p.token_of_frame[frame];
+    const float mel = p.mel[frame * p.n_mels + m], time = p.time[row];
+    const float mu = token < 0 ? 0 : p.mu[(row * p.tokens + token) * p.n_mels + m];
+    Brain* input = p.input + frame * 2 * p.n_mels + m;
+    input[0] = to_brain((1 - (1 - p.sigma) * time) * p.noise[frame * p.n_mels + m] + time * mel);
+    input[p.n_mels] = to_brain(mu);
+    if (token >= 0) squares += (mel - mu) * (mel - mu);
+  });
+  squares = block_sum(squares);
+  if (threadIdx.x == 0) p.squares[blockIdx.x] = squares;
+}
+
+// The first frame of a token: tokens come in order, and behind the end they are -1.
+__device__ int64_t first_frame(const int32_t* token_of_frame, int64_t frames, int32_t token) {
+  int64_t low = 0, high = frames;
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    const int32_t there = token_of_frame[middle];
+    if (there < 0 || there >= token) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+// One block a token: it adds up over the token's frames.
+__global__ void flow_input_backward(FlowInputBackward<Brain> b) {
+  const FlowInput<Brain>& p = b.forward;
+  const int64_t row = blockIdx.y;
+  const auto token = static_cast<int32_t>(blockIdx.x);
+  const int32_t* tokens = p.token_of_frame + row * p.frames;
+  const int64_t first = first_frame(tokens, p.frames, token);
+  const float d_squares = *b.d_squares;
+  for (int64_t m = threadIdx.x; m < p.n_mels; m += blockDim.x) {
+    const int64_t place = (row * p.tokens + token) * p.n_mels + m;
+    const float mu = p.mu[place];
+    float sum = 0;
+    for (int64_t frame = first; frame < p.frames && tokens[frame] == token; ++frame) {
+      const int64_t at = row * p.frames + frame;
+      sum += to_float(b.d_input[(at * 2 + 1) * p.n_mels + m]) + d_squares * 2 * (mu - p.mel[at * p.n_mels + m]);
+    }
+    b.d_mu[place] = sum;
+  }
+}
+
+__device__ float error_of(const FlowError<Brain>& p, int64_t i) {
+  return to_float(p.flow[i]) - (p.mel[i] - (1 - p.sigma) * p.noise[i]);
+}
+
+__global__ void __launch_bounds__(block_width) flow_error(FlowError<Brain> p) {
+  float squares = 0;
+  over_chunk(p.rows * p.frames, p.chunks, p.n_mels, [&](int64_t frame, int64_t m) {
+    if (p.token_of_frame[frame] < 0) return;
+    const float error = error_of(p, frame * p.n_mels + m);
+    squares += error * error;
+  });
+  squares = block_sum(squares);
+  if (threadIdx.x == 0) p.squares[blockIdx.x] = squares;
+}
+
+__global__ void __launch_bounds__(block_width) flow_error_backward(FlowError<Brain> p) {
+  const float d_squares = *p.d_squares;
+  over_chunk(p.rows * p.frames, p.chunks, p.n_mels, [&](int64_t frame, int64_t m) {
+    const int64_t i = frame * p.n_mels + m;
+    p.d_flow[i] = to_brain(p.token_of_frame[frame] < 0 ? 0 : d_squares * 2 * error_of(p, i));
+  });
+}
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + block_width - 1) / block_width); }
+
+// Calls `launch` with as many loads a lane as the width takes; at most widest_fused.
+template <typename Launch>
+void with_loads(int64_t width, const Launch& launch) {
+  switch ((width + warp_width * pack - 1) / (warp_width * pack)) {
+    case 1: return launch(std::integral_constant<int, 1>());
+    case 2: return launch(std::integral_constant<int, 2>());
+    case 3: return launch(std::integral_constant<int, 3>());
+    default: return launch(std::integral_constant<int, 4>());
+  }
+}
+
+}  // namespace
+
+int64_t add_norm_chunks(int64_t rows, int64_t positions) {
+  constexpr int64_t wanted = 640;  // blocks: about five for each of a large GPU's multiprocessors
+  return std::clamp<int64_t>((wanted + rows - 1) / rows, 1, (positions + warps - 1) / warps);
+}
+
+int64_t flow_chunks(int64_t rows, int64_t frames) { return std::clamp<int64_t>(rows * frames / 16, 1, 1024); }
+
+void add_norm_on_gpu(const AddNorm<Brain>& p, StreamHandle stream) {
+  with_loads(p.width, [&](auto loads) {
+    add_norm<decltype(loads)::value><<<blocks_for(p.rows * p.positions * warp_width), block_width, 0, stream>>>(p);
+  });
+}
+
+void add_norm_backward_on_gpu(const AddNormBackward<Brain>& b, StreamHandle stream) {
+  const dim3 grid(static_cast<unsigned>(b.chunks), static_cast<unsigned>(b.forward.rows));
+  with_loads(b.forward.width,
+             [&](auto loads) { add_norm_backward<decltype(loads)::value><<<grid, block_width, 0, stream>>>(b); });
+}
+
+void sum_parts_on_gpu(const SumParts<Brain>& p, StreamHandle stream) {
+  const dim3 grid(static_cast<unsigned>(p.width / warp_width), 3, static_cast<unsigned>(p.rows));
+  sum_parts<<<grid, block_width, 0, stream>>>(p);
+}
+
+void rotate_on_gpu(const Rotation<Brain>& p, StreamHandle stream) {
+  rotate<<<blocks_for(p.rows * p.positions * 2 * p.heads * threads_of_head), block_width, 0, stream>>>(p);
+}
+
+void rotate_back_on_gpu(const RotationBackward<Brain>& b, StreamHandle stream) {
+  const int64_t threads = b.to.rows * b.to.positions * 3 * b.to.heads * threads_of_head;
+  rotate_back<<<blocks_for(threads), block_width, 0, stream>>>(b);
+}
+
+void flow_input_on_gpu(const FlowInput<Brain>& p, StreamHandle stream) {
+  flow_input<<<static_cast<unsigned>(p.chunks), block_width, 0, stream>>>(p);
+}
+
+void flow_input_backward_on_gpu(const FlowInputBackward<Brain>& b, StreamHandle stream) {
+  const dim3 grid(static_cast<unsigned>(b.forward.tokens), static_cast<unsigned>(b.forward.rows));
+  constexpr unsigned threads = 96;  // 80 mels, in whole warps
+  flow_input_backward<<<grid, threads, 0, stream>>>(b);
+}
+
+void flow_error_on_gpu(const FlowError<Brain>& p, StreamHandle stream) {
+  flow_error<<<static_cast<unsigned>(p.chunks), block_width, 0, stream>>>(p);
+}
+
+void flow_error_backward_on_gpu(const FlowError<Brain>& p, StreamHandle stream) {
+  flow_error_backward<<<static_cast<unsigned>(p.chunks), block_width, 0, stream>>>(p);
+}
+
+}  // namespace myxtts

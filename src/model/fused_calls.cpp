@@ -1,0 +1,301 @@
+#include "model/fused_calls.h"
+
+#include "base/error.h"
+#include "model/fused.h"
+#include "model/size.h"
+#include "model/torch_stream.h"
+
+#include <type_traits>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/DeviceGuard.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace myxtts {
+namespace {
+
+template <typename T>
+T* data(const at::Tensor& tensor) {
+  return tensor.defined() ? static_cast<T*>(tensor.mutable_data_ptr()) : nullptr;
+}
+
+int64_t row_stride(const at::Tensor& vectors) {
+  return vectors.defined() && vectors.dim() == 2 ? vectors.stride(0) : 0;
+}
+
+template <typename T>
+PerRow<T> per_row(const at::Tensor& vectors) {
+  return {data<const T>(vectors), row_stride(vectors)};
+}
+
+// Calls `work` with a value of the type that the kernels of the tensor's device take.
+template <typename Work>
+void on_device_of(const at::Tensor& x, const Work& work) {
+  if (!x.is_cuda()) return work(float{});
+  const c10::DeviceGuard guard(x.device());
+  work(Brain{});
+}
+
+template <typename T>
+constexpr bool on_gpu = std::is_same_v<T, Brain>;
+
+// A share of the CPU's work: enough to be worth a thread.
+constexpr int64_t grain = 64;
+
+void over(int64_t count, int64_t share, const std::function<void(int64_t, int64_t)>& work) {
+  at::parallel_for(0, count, share, work);
+}
+
+void over_each(int64_t count, const std::function<void(int64_t)>& work) {
+  at::parallel_for(0, count, 1, [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) work(i);
+  });
+}
+
+template <typename T>
+AddNorm<T> add_norm_of(const at::Tensor& sum, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
+                       const at::Tensor& inverse) {
+  AddNorm<T> problem;
+  problem.rows = sum.size(0), problem.positions = sum.size(1), problem.width = sum.size(2);
+  problem.branch = data<const T>(branch);
+  problem.gate = per_row<T>(gate);
+  problem.scale = per_row<T>(scale);
+  problem.scale_base = scale.dim() == 2 ? 1 : 0;  // a modulation is what is added to 1
+  problem.sum = data<T>(sum);
+  problem.inverse = data<float>(inverse);
+  return problem;
+}
+
+}  // namespace
+
+void add_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
+              const at::Tensor& shift, const at::Tensor& sum, const at::Tensor& normed, const at::Tensor& inverse) {
+  on_device_of(x, [&](auto type) {
+    using T = decltype(type);
+    AddNorm<T> problem = add_norm_of<T>(sum, branch, gate, scale, inverse);
+    problem.x = data<const T>(x);
+    problem.shift = per_row<T>(shift);
+    problem.normed = data<T>(normed);
+    if constexpr (on_gpu<T>) {
+      add_norm_on_gpu(problem, current_stream(x.get_device()));
+    } else {
+      over(problem.rows * problem.positions, grain,
+           [&](int64_t first, int64_t end) { add_norm_on_cpu(problem, first, end); });
+    }
+  });
+}
+
+void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
+                       const at::Tensor& inverse, const at::Tensor& d_normed, const at::Tensor& d_sum,
+                       const AddNormGradients& results) {
+  on_device_of(sum, [&](auto type) {
+    using T = decltype(type);
+    AddNormBackward<T> problem;
+    problem.forward = add_norm_of<T>(sum, branch, gate, scale, inverse);
+    problem.d_normed = data<const T>(d_normed);
+    problem.d_sum = data<const T>(d_sum);
+    problem.d_x = data<T>(results.d_x);
+    problem.d_branch = data<T>(results.d_branch);
+    const int64_t rows = sum.size(0), width = sum.size(2);
+    if constexpr (on_gpu<T>) problem.chunks = add_norm_chunks(rows, sum.size(1));
+    const at::Tensor parts = at::empty({rows, problem.chunks, 3, width}, inverse.options());
+    problem.parts = data<float>(parts);
+    SumParts<T> sums{rows, problem.chunks, width, problem.parts, {}};
+    const at::Tensor* targets[] = {&results.d_scale, &results.d_shift, &results.d_gate};
+    for (size_t i = 0; i < std::size(targets); ++i) {
+      sums.targets[i] = {data<T>(*targets[i]), row_stride(*targets[i])};
+    }
+    if constexpr (on_gpu<T>) {
+      const StreamHandle stream = current_stream(sum.get_device());
+      add_norm_backward_on_gpu(problem, stream);
+      sum_parts_on_gpu(sums, stream);
+    } else {
+      over_each(rows, [&](int64_t row) { add_norm_backward_on_cpu(problem, row); });
+      sum_parts_on_cpu(sums);
+    }
+  });
+}
+
+namespace {
+
+template <typename T>
+Rotation<T> rotation_of(const at::Tensor& values, const RowMask& mask) {
+  const at::Tensor cosines = mask.rotary.select(0, 0), sines = mask.rotary.select(0, 1);
+  return {values.size(0),  values.size(1),           values.size(3),
+          data<T>(values), data<const float>(cosines), data<const float>(sines)};
+}
+
+}  // namespace
+
+void rotate(const at::Tensor& values, const RowMask& mask) {
+  on_device_of(values, [&](auto type) {
+    using T = decltype(type);
+    const Rotation<T> problem = rotation_of<T>(values, mask);
+    if constexpr (on_gpu<T>) {
+      rotate_on_gpu(problem, current_stream(values.get_device()));
+    } else {
+      over(problem.rows * problem.positions, grain,
+           [&](int64_t first, int64_t end) { rotate_on_cpu(problem, first, end); });
+    }
+  });
+}
+
+void rotate_back(const at::Tensor& d_all, const at::Tensor& d_queries, const at::Tensor& d_keys,
+                 const at::Tensor& d_values, const RowMask& mask) {
+  on_device_of(d_all, [&](auto type) {
+    using T = decltype(type);
+    const RotationBackward<T> problem{rotation_of<T>(d_all, mask), data<const T>(d_queries), data<const T>(d_keys),
+                                      data<const T>(d_values)};
+    if constexpr (on_gpu<T>) {
+      rotate_back_on_gpu(problem, current_stream(d_all.get_device()));
+    } else {
+      over(problem.to.rows * problem.to.positions, grain,
+           [&](int64_t first, int64_t end) { rotate_back_on_cpu(problem, first, end); });
+    }
+  });
+}
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+template <typename T>
+int64_t chunks_of(const at::Tensor& mel) {
+  if constexpr (on_gpu<T>) {
+    return flow_chunks(mel.size(0), mel.size(1));
+  } else {
+    return mel.size(0);
+  }
+}
+
+template <typename T>
+FlowInput<T> flow_input_of(const FlowFrames& frames, const at::Tensor& mu) {
+  FlowInput<T> problem;
+  problem.rows = frames.mel.size(0), problem.frames = frames.mel.size(1), problem.n_mels = frames.mel.size(2);
+  problem.tokens = mu.size(1);
+  problem.mel = data<const float>(frames.mel);
+  problem.noise = data<const float>(frames.noise);
+  problem.time = data<const float>(frames.time);
+  problem.mu = data<const float>(mu);
+  problem.token_of_frame = data<const int32_t>(frames.token_of_frame);
+  problem.sigma = static_cast<float>(frames.sigma);
+  problem.chunks = chunks_of<T>(frames.mel);
+  return problem;
+}
+
+template <typename T>
+FlowError<T> flow_error_of(const FlowFrames& frames, const at::Tensor& flow) {
+  FlowError<T> problem;
+  problem.rows = frames.mel.size(0), problem.frames = frames.mel.size(1), problem.n_mels = frames.mel.size(2);
+  problem.mel = data<const float>(frames.mel);
+  problem.noise = data<const float>(frames.noise);
+  problem.token_of_frame = data<const int32_t>(frames.token_of_frame);
+  problem.sigma = static_cast<float>(frames.sigma);
+  problem.flow = data<const T>(flow);
+  problem.chunks = chunks_of<T>(frames.mel);
+  return problem;
+}
+
+FlowFrames frames_from(const variable_list& saved, double sigma) {
+  return {saved[1], saved[2], saved[3], saved[4], sigma};
+}
+
+struct StartFlow : torch::autograd::Function<StartFlow> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& mu, const at::Tensor& mel,
+                               const at::Tensor& noise, const at::Tensor& time, const at::Tensor& token_of_frame,
+                               double sigma) {
+    const FlowFrames frames{mel, noise, time, token_of_frame, sigma};
+    at::Tensor input, squares;
+    on_device_of(mel, [&](auto type) {
+      using T = decltype(type);
+      FlowInput<T> problem = flow_input_of<T>(frames, mu);
+      input = at::empty({problem.rows, problem.frames, 2 * problem.n_mels},
+                        mel.options().dtype(on_gpu<T> ? at::kBFloat16 : at::kFloat));
+      squares = at::empty({problem.chunks}, mel.options());
+      problem.input = data<T>(input), problem.squares = data<float>(squares);
+      if constexpr (on_gpu<T>) {
+        flow_input_on_gpu(problem, current_stream(mel.get_device()));
+      } else {
+        over_each(problem.rows, [&](int64_t row) { flow_input_on_cpu(problem, row); });
+      }
+    });
+    context->save_for_backward({mu, mel, noise, time, token_of_frame});
+    context->saved_data["sigma"] = sigma;
+    return {input, squares.sum()};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const FlowFrames frames = frames_from(saved, context->saved_data["sigma"].toDouble());
+    at::Tensor d_mu = at::empty_like(saved[0]);
+    const at::Tensor d_input = gradients[0].contiguous(), d_squares = gradients[1].contiguous();
+    on_device_of(frames.mel, [&](auto type) {
+      using T = decltype(type);
+      const FlowInputBackward<T> problem{flow_input_of<T>(frames, saved[0]), data<const T>(d_input),
+                                         data<const float>(d_squares), data<float>(d_mu)};
+      if constexpr (on_gpu<T>) {
+        flow_input_backward_on_gpu(problem, current_stream(d_mu.get_device()));
+      } else {
+        over_each(problem.forward.rows, [&](int64_t row) { flow_input_backward_on_cpu(problem, row); });
+      }
+    });
+    return {d_mu, {}, {}, {}, {}, {}};
+  }
+};
+
+struct FlowSquares : torch::autograd::Function<FlowSquares> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& flow, const at::Tensor& mel,
+                            const at::Tensor& noise, const at::Tensor& token_of_frame, double sigma) {
+    const FlowFrames frames{mel, noise, {}, token_of_frame, sigma};
+    at::Tensor squares;
+    on_device_of(mel, [&](auto type) {
+      using T = decltype(type);
+      FlowError<T> problem = flow_error_of<T>(frames, flow);
+      squares = at::empty({problem.chunks}, mel.options());
+      problem.squares = data<float>(squares);
+      if constexpr (on_gpu<T>) {
+        flow_error_on_gpu(problem, current_stream(mel.get_device()));
+      } else {
+        over_each(problem.rows, [&](int64_t row) { flow_error_on_cpu(problem, row); });
+      }
+    });
+    context->save_for_backward({flow, mel, noise, {}, token_of_frame});
+    context->saved_data["sigma"] = sigma;
+    return squares.sum();
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const FlowFrames frames = frames_from(saved, context->saved_data["sigma"].toDouble());
+    at::Tensor d_flow = at::empty_like(saved[0]);
+    const at::Tensor d_squares = gradients[0].contiguous();
+    on_device_of(frames.mel, [&](auto type) {
+      using T = decltype(type);
+      FlowError<T> problem = flow_error_of<T>(frames, saved[0]);
+      problem.d_squares = data<const float>(d_squares);
+      problem.d_flow = data<T>(d_flow);
+      if constexpr (on_gpu<T>) {
+        flow_error_backward_on_gpu(problem, current_stream(d_flow.get_device()));
+      } else {
+        over_each(problem.rows, [&](int64_t row) { flow_error_backward_on_cpu(problem, row); });
+      }
+    });
+    return {d_flow, {}, {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+FlowStart start_flow(const FlowFrames& frames, const at::Tensor& mu) {
+  const variable_list made =
+      StartFlow::apply(mu, frames.mel, frames.noise, frames.time, frames.token_of_frame, frames.sigma);
+  return {made[0], made[1]};
+}
+
+at::Tensor flow_squares(const FlowFrames& frames, const at::Tensor& flow) {
+  return FlowSquares::apply(flow, frames.mel, frames.noise, frames.token_of_frame, frames.sigma);
+}
+
+}  // namespace myxtts

@@ -1,0 +1,44 @@
+// The fused operations on tensors, on whichever device those are. Contiguous ones, but for vectors a row of a batch,
+// which may lie in a larger tensor: [rows, width], or [width] for all rows.
+#pragma once
+
+#include "model/blocks.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace myxtts {
+
+// Results into `sum` (where there is a branch), `normed` and `inverse`. See AddNorm.
+void add_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
+              const at::Tensor& shift, const at::Tensor& sum, const at::Tensor& normed, const at::Tensor& inverse);
+
+struct AddNormGradients {
+  at::Tensor d_x, d_branch;             // the same without a gate
+  at::Tensor d_scale, d_shift, d_gate;  // [rows, width]: written. [width]: added to. Undefined: not wanted
+};
+void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
+                       const at::Tensor& inverse, const at::Tensor& d_normed, const at::Tensor& d_sum,
+                       const AddNormGradients& results);
+
+// values [rows, positions, 3, heads, head_width], in place.
+void rotate(const at::Tensor& values, const RowMask& mask);
+void rotate_back(const at::Tensor& d_all, const at::Tensor& d_queries, const at::Tensor& d_keys,
+                 const at::Tensor& d_values, const RowMask& mask);
+
+// What of a batch the flow's losses need beside what is learnt.
+struct FlowFrames {
+  at::Tensor mel, noise, time;  // float; mel normalised
+  at::Tensor token_of_frame;    // int32
+  double sigma = 0;
+};
+
+// The decoder's input, and the sum of (mel - mu)^2 over valid frames; with gradients.
+struct FlowStart {
+  at::Tensor input, squares;
+};
+FlowStart start_flow(const FlowFrames& frames, const at::Tensor& mu);
+
+// The sum of squares of what `flow` is off over valid frames; with gradients.
+at::Tensor flow_squares(const FlowFrames& frames, const at::Tensor& flow);
+
+}  // namespace myxtts

@@ -1,0 +1,14 @@
+#include "model/size.h"
+
+#include "base/error.h"
+
+namespace myxtts {
+
+const ModelSize& model_size(std::string_view name) {
+  for (const ModelSize& size : model_sizes) {
+    if (size.name == name) return size;
+  }
+  reject_input("config", "model.size is '{}'; it may be tiny, small, normal or big", name);
+}
+
+}  // namespace myxtts

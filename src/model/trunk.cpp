@@ -1,0 +1,241 @@
+#include "model/trunk.h"
+
+#include "model/fused.h"
+#include "model/fused_calls.h"
+#include "model/size.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace myxtts {
+
+at::Tensor run_trunk(const Trunk& trunk, const at::Tensor& x, const RowMask& mask) {
+  at::Tensor h = x;
+  if (!trunk.modulation.defined()) {
+    for (const Trunk::Block& block : trunk.blocks) {
+      h = h + attend(normalize(h) * block.attention_norm, block.attention_in, block.attention_out, mask);
+      h = h + feed_forward(normalize(h) * block.feed_norm, block.feed_in, block.feed_out);
+    }
+    return normalize(h) * trunk.norm;
+  }
+  for (size_t i = 0; i < trunk.blocks.size(); ++i) {
+    const Trunk::Block& block = trunk.blocks[i];
+    // Six of [rows, 1, width].
+    const std::vector<at::Tensor> m = trunk.modulation[static_cast<int64_t>(i)].split(1, 1);
+    h = h + m[2] * attend(normalize(h) * (1 + m[0]) + m[1], block.attention_in, block.attention_out, mask);
+    h = h + m[5] * feed_forward(normalize(h) * (1 + m[3]) + m[4], block.feed_in, block.feed_out);
+  }
+  const std::vector<at::Tensor> last = trunk.last_modulation.split(1, 1);
+  return normalize(h) * (1 + last[0]) + last[1];
+}
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// The norms of a trunk in their order: one before each half of a block, and the last. A norm first adds what the half
+// before it made, behind that one's gate.
+struct Norm {
+  at::Tensor scale, shift, gate;  // [rows, width] or [width]; a gate or a shift may be missing
+};
+
+Norm norm_of(const Trunk& trunk, size_t number) {
+  const size_t block = number / 2;
+  const bool last = block == trunk.blocks.size(), feed = number % 2 == 1;
+  Norm norm;
+  if (!trunk.modulation.defined()) {
+    norm.scale = last ? trunk.norm : feed ? trunk.blocks[block].feed_norm : trunk.blocks[block].attention_norm;
+    return norm;
+  }
+  const auto part = [&](size_t of_block, int64_t slot) {
+    return trunk.modulation.select(0, static_cast<int64_t>(of_block)).select(1, slot);
+  };
+  norm.scale = last ? trunk.last_modulation.select(1, 0) : part(block, feed ? 3 : 0);
+  norm.shift = last ? trunk.last_modulation.select(1, 1) : part(block, feed ? 4 : 1);
+  if (number > 0) norm.gate = feed ? part(block, 2) : part(block - 1, 5);
+  return norm;
+}
+
+// What a norm made, and what its gradient needs.
+struct Normed {
+  at::Tensor sum, normed, inverse, branch;
+};
+
+struct Products {
+  at::Tensor values, seen, softmax;    // attention: turned queries, keys and values; what was seen; the softmax's sums
+  at::Tensor random, unused;           // what flash attention hands to its gradient
+  at::Tensor before_gelu, after_gelu;  // feed-forward
+};
+
+// Everything that the gradient needs, kept as long as the graph.
+struct Kept : torch::CustomClassHolder {
+  Trunk trunk;
+  RowMask mask;
+  std::vector<Normed> norms;
+  std::vector<Products> blocks;
+};
+
+Normed norm(const Norm& by, const at::Tensor& x, const at::Tensor& branch) {
+  Normed made;
+  made.branch = branch;
+  made.sum = branch.defined() ? at::empty_like(x) : x;
+  made.normed = at::empty_like(x);
+  made.inverse = at::empty({x.size(0), x.size(1)}, x.options().dtype(at::kFloat));
+  add_norm(x, branch, by.gate, by.scale, by.shift, made.sum, made.normed, made.inverse);
+  return made;
+}
+
+at::Tensor flat(const at::Tensor& x) { return x.view({-1, x.size(-1)}); }
+
+// x [n, in] and a weight [out, in].
+at::Tensor product(const at::Tensor& x, const at::Tensor& weight) { return at::mm(x, weight.t()); }
+
+// Adds to the weight's gradient, and returns x's.
+at::Tensor product_backward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight) {
+  weight.grad().addmm_(d_out.t(), x);
+  return at::mm(d_out, weight);
+}
+
+at::Tensor attention_forward(const at::Tensor& normed, const Trunk::Block& block, const RowMask& mask, Products& kept) {
+  const int64_t rows = normed.size(0), positions = normed.size(1), width = normed.size(2), heads = width / head_width;
+  kept.values = product(flat(normed), block.attention_in).view({rows, positions, 3, heads, head_width});
+  rotate(kept.values, mask);
+  const std::vector<at::Tensor> parts = kept.values.unbind(2);
+  if (mask.sequence_ends.defined()) {
+    const auto each = [&](const at::Tensor& part) { return part.view({rows * positions, heads, head_width}); };
+    at::Tensor debug;
+    std::tie(kept.seen, kept.softmax, kept.random, kept.unused, debug) =
+        at::_flash_attention_forward(each(parts[0]), each(parts[1]), each(parts[2]), mask.sequence_ends,
+                                     mask.sequence_ends, positions, positions, 0.0, false, false);
+  } else {
+    std::tie(kept.seen, kept.softmax) = at::_scaled_dot_product_flash_attention_for_cpu(
+        parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), 0.0, false, mask.key_bias);
+  }
+  const at::Tensor seen = mask.sequence_ends.defined() ? kept.seen : kept.seen.transpose(1, 2);
+  return product(seen.reshape({-1, width}), block.attention_out).view_as(normed);
+}
+
+// From the gradient of what attention made to that of its normed input.
+at::Tensor attention_backward(const at::Tensor& d_made, const at::Tensor& normed, const Trunk::Block& block,
+                              const RowMask& mask, const Products& kept) {
+  const int64_t rows = normed.size(0), positions = normed.size(1), width = normed.size(2), heads = width / head_width;
+  const std::vector<at::Tensor> parts = kept.values.unbind(2);
+  const bool sequences = mask.sequence_ends.defined();
+  const at::Tensor seen = (sequences ? kept.seen : kept.seen.transpose(1, 2)).reshape({-1, width});
+  const at::Tensor d_seen = product_backward(flat(d_made), seen, block.attention_out);
+  at::Tensor d_queries, d_keys, d_values;
+  if (sequences) {
+    const auto each = [&](const at::Tensor& part) { return part.view({rows * positions, heads, head_width}); };
+    std::tie(d_queries, d_keys, d_values) = at::_flash_attention_backward(
+        each(d_seen), each(parts[0]), each(parts[1]), each(parts[2]), kept.seen, kept.softmax, mask.sequence_ends,
+        mask.sequence_ends, positions, positions, 0.0, false, kept.random, kept.unused);
+  } else {
+    const at::Tensor d_out = d_seen.view({rows, positions, heads, head_width}).transpose(1, 2);
+    std::tie(d_queries, d_keys, d_values) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        d_out, parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), kept.seen, kept.softmax,
+        0.0, false, mask.key_bias);
+    for (at::Tensor* part : {&d_queries, &d_keys, &d_values}) *part = part->transpose(1, 2).contiguous();
+  }
+  at::Tensor d_all = at::empty({rows, positions, 3, heads, head_width}, kept.values.options());
+  rotate_back(d_all, d_queries, d_keys, d_values, mask);
+  return product_backward(d_all.view({-1, 3 * width}), flat(normed), block.attention_in).view_as(normed);
+}
+
+at::Tensor feed_forward_forward(const at::Tensor& normed, const Trunk::Block& block, Products& kept) {
+  kept.before_gelu = product(flat(normed), block.feed_in);
+  kept.after_gelu = at::gelu(kept.before_gelu, "tanh");
+  return product(kept.after_gelu, block.feed_out).view_as(normed);
+}
+
+at::Tensor feed_forward_backward(const at::Tensor& d_made, const at::Tensor& normed, const Trunk::Block& block,
+                                 const Products& kept) {
+  const at::Tensor d_after = product_backward(flat(d_made), kept.after_gelu, block.feed_out);
+  const at::Tensor d_before = at::gelu_backward(d_after, kept.before_gelu, "tanh");
+  return product_backward(d_before, flat(normed), block.feed_in).view_as(normed);
+}
+
+struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const std::optional<at::Tensor>& modulation,
+                            const std::optional<at::Tensor>& last_modulation, const c10::intrusive_ptr<Kept>& kept) {
+    // Detached: with its history it would keep the graph that keeps this.
+    if (modulation) kept->trunk.modulation = modulation->detach();
+    if (last_modulation) kept->trunk.last_modulation = last_modulation->detach();
+    const Trunk& trunk = kept->trunk;
+    kept->blocks.resize(trunk.blocks.size());
+    kept->norms.push_back(norm(norm_of(trunk, 0), x.detach(), {}));
+    for (size_t i = 0; i < trunk.blocks.size(); ++i) {
+      const at::Tensor attended =
+          attention_forward(kept->norms.back().normed, trunk.blocks[i], kept->mask, kept->blocks[i]);
+      kept->norms.push_back(norm(norm_of(trunk, 2 * i + 1), kept->norms.back().sum, attended));
+      const at::Tensor fed = feed_forward_forward(kept->norms.back().normed, trunk.blocks[i], kept->blocks[i]);
+      kept->norms.push_back(norm(norm_of(trunk, 2 * i + 2), kept->norms.back().sum, fed));
+    }
+    const at::Tensor normed = std::exchange(kept->norms.back().normed, {});  // nothing needs it again
+    context->saved_data["kept"] = c10::IValue::make_capsule(kept);
+    return normed;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto kept = c10::static_intrusive_pointer_cast<Kept>(context->saved_data["kept"].toCapsule());
+    const Trunk& trunk = kept->trunk;
+    // The gradients of the modulation, in the same places.
+    Trunk d_trunk;
+    d_trunk.blocks.resize(trunk.blocks.size());
+    if (trunk.modulation.defined()) {
+      d_trunk.modulation = at::empty_like(trunk.modulation);
+      d_trunk.last_modulation = at::empty_like(trunk.last_modulation);
+    } else {
+      d_trunk.norm = trunk.norm.grad();
+      for (size_t i = 0; i < trunk.blocks.size(); ++i) {
+        d_trunk.blocks[i].attention_norm = trunk.blocks[i].attention_norm.grad();
+        d_trunk.blocks[i].feed_norm = trunk.blocks[i].feed_norm.grad();
+      }
+    }
+    at::Tensor d_sum;  // of the way past the blocks
+    // Takes the gradient of a norm's result, and returns that of the half before it.
+    const auto through_norm = [&](size_t number, const at::Tensor& d_normed) {
+      Normed& made = kept->norms[number];
+      const Norm by = norm_of(trunk, number), d_by = norm_of(d_trunk, number);
+      AddNormGradients d{at::empty_like(made.sum), {}, d_by.scale, d_by.shift, d_by.gate};
+      d.d_branch = by.gate.defined() ? at::empty_like(made.sum) : d.d_x;
+      add_norm_backward(made.sum, made.branch, by.gate, by.scale, made.inverse, d_normed, d_sum, d);
+      d_sum = d.d_x;
+      made.sum.reset(), made.branch.reset();
+      return d.d_branch;
+    };
+    at::Tensor d_normed = gradients[0].contiguous();
+    for (size_t i = trunk.blocks.size(); i-- > 0;) {
+      Products& block = kept->blocks[i];
+      const at::Tensor d_fed = through_norm(2 * i + 2, d_normed);
+      d_normed = feed_forward_backward(d_fed, kept->norms[2 * i + 1].normed, trunk.blocks[i], block);
+      const at::Tensor d_attended = through_norm(2 * i + 1, d_normed);
+      d_normed = attention_backward(d_attended, kept->norms[2 * i].normed, trunk.blocks[i], kept->mask, block);
+      block = {};
+    }
+    through_norm(0, d_normed);
+    return {d_sum, d_trunk.modulation, d_trunk.last_modulation, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor run_trunk_fused(const Trunk& trunk, const at::Tensor& x, const RowMask& mask) {
+  auto kept = c10::make_intrusive<Kept>();
+  kept->trunk = trunk;
+  kept->mask = mask;
+  const auto given = [](const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; };
+  return FusedTrunk::apply(x, given(trunk.modulation), given(trunk.last_modulation), kept);
+}
+
+static_assert(std::ranges::all_of(model_sizes, [](const ModelSize& size) {
+  return std::max(size.encoder_width, size.decoder_width) <= widest_fused;
+}));
+
+bool can_fuse(const at::Tensor& x) { return x.scalar_type() == (x.is_cuda() ? at::kBFloat16 : at::kFloat); }
+
+}  // namespace myxtts

@@ -1,0 +1,151 @@
+#include "base/random.h"
+#include "device/device.h"
+#include "model/trunk.h"
+#include "model/voice.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace myxtts {
+namespace {
+
+bool no_gpu() { return device_count() == 0 || !at::globalContext().hasCUDA(); }
+
+double relative(const at::Tensor& found, const at::Tensor& expected) {
+  const at::Tensor wide = expected.to(at::kDouble).cpu();
+  return (found.to(at::kDouble).cpu() - wide).norm().item<double>() / (wide.norm().item<double>() + 1e-30);
+}
+
+// Random tensors from one stream of numbers, in a type and on a device; the same values everywhere but for rounding.
+class Maker {
+ public:
+  Maker(at::ScalarType type, at::Device device) : type_(type), device_(device) {}
+
+  at::Tensor leaf(const std::vector<int64_t>& shape, double deviation, double mean = 0) {
+    // Rounded to bfloat16 whatever the type is: every form of an example has the same values.
+    const at::Tensor values = (at::randn(shape, generator_) * deviation + mean).to(at::kBFloat16);
+    at::Tensor made = values.to(type_).to(device_).detach().requires_grad_();
+    made.mutable_grad() = at::zeros_like(made);
+    leaves.push_back(made);
+    return made;
+  }
+
+  std::vector<at::Tensor> leaves;
+
+ private:
+  at::ScalarType type_;
+  at::Device device_;
+  at::Generator generator_ = at::make_generator<at::CPUGeneratorImpl>(3);
+};
+
+struct Result {
+  at::Tensor out;
+  std::vector<at::Tensor> gradients;
+};
+
+// A trunk's output and all gradients, of a random weighting of the valid output.
+Result run_example(bool fused, bool modulated, int64_t width, at::ScalarType type, at::Device device) {
+  const int64_t rows = 5, positions = 37, blocks = 3;
+  const at::Tensor lengths = at::tensor({37, 12, 1, 0, 30}, at::kInt).to(device);
+  Maker make(type, device);
+  const double deviation = 1 / std::sqrt(static_cast<double>(width));
+  Trunk trunk;
+  for (int64_t i = 0; i < blocks; ++i) {
+    trunk.blocks.push_back({make.leaf({3 * width, width}, 2 * deviation), make.leaf({width, width}, deviation),
+                            make.leaf({4 * width, width}, deviation), make.leaf({width, 4 * width}, deviation / 2),
+                            modulated ? at::Tensor() : make.leaf({width}, 0.2, 1),
+                            modulated ? at::Tensor() : make.leaf({width}, 0.2, 1)});
+  }
+  if (modulated) {
+    trunk.modulation = make.leaf({blocks, rows, 6, width}, 0.5);
+    trunk.last_modulation = make.leaf({rows, 2, width}, 0.5);
+  } else {
+    trunk.norm = make.leaf({width}, 0.2, 1);
+  }
+  const at::Tensor x = make.leaf({rows, positions, width}, 1);
+  const RowMask mask = make_row_mask(lengths, positions, type);
+  const at::Tensor valid = (at::arange(positions, lengths.options()) < lengths.unsqueeze(1)).unsqueeze(-1);
+  const at::Tensor weighting = make.leaf({rows, positions, width}, 1).detach() * valid;
+  const at::Tensor out = fused ? run_trunk_fused(trunk, x, mask) : run_trunk(trunk, x, mask);
+  (out * weighting).to(at::kFloat).sum().backward();
+  Result result{(out * valid).detach(), {}};
+  for (const at::Tensor& leaf : make.leaves) result.gradients.push_back(leaf.grad());
+  return result;
+}
+
+void expect_same(const Result& found, const Result& expected, double tolerance, const std::string& what) {
+  EXPECT_LT(relative(found.out, expected.out), tolerance) << what;
+  for (size_t i = 0; i < expected.gradients.size(); ++i) {
+    EXPECT_LT(relative(found.gradients[i], expected.gradients[i]), tolerance) << what << ", gradient " << i;
+  }
+}
+
+TEST(FusedTrunk, gives_what_plain_operations_give) {
+  for (const bool modulated : {false, true}) {
+    for (const int64_t width : {64, 192}) {
+      expect_same(run_example(true, modulated, width, at::kFloat, at::kCPU),
+                  run_example(false, modulated, width, at::kFloat, at::kCPU), 1e-5,
+                  fmt::format("width {}, modulated {}", width, modulated));
+    }
+  }
+}
+
+TEST(FusedTrunkGpu, gives_what_the_cpu_gives) {
+  if (no_gpu()) GTEST_SKIP() << "no GPU";
+  for (const bool modulated : {false, true}) {
+    for (const int64_t width : {64, 192, 256, 320, 512, 640, 768, 1024}) {
+      const Result expected = run_example(false, modulated, width, at::kFloat, at::kCPU);
+      const std::string what = fmt::format("width {}, modulated {}", width, modulated);
+      expect_same(run_example(true, modulated, width, at::kBFloat16, at::Device(at::kCUDA, 0)), expected, 3e-2, what);
+    }
+  }
+}
+
+// Losses and gradients of a whole voice.
+Result voice_example(bool fused, at::ScalarType type, at::Device device) {
+  VoiceSpec spec;
+  spec.size = {"test", 2, 128, 3, 192};
+  spec.vocabulary = 30;
+  spec.n_mels = 80;
+  spec.mel_mean = -5;
+  spec.mel_deviation = 2;
+  const Voice voice(spec, fused);
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(9);
+  const at::Tensor initial = voice.layout().initial(1);
+  const at::Tensor flat = (initial + 0.03 * at::randn(initial.sizes(), generator)).to(at::kBFloat16);
+  const int64_t rows = 4, tokens = 20, frames = 64;
+  const auto there = [&](const at::Tensor& tensor) { return tensor.to(device); };
+  const at::Tensor text_lengths = at::tensor({20, 7, 0, 13}, at::kInt), mel_lengths = at::tensor({64, 7, 0, 50}, at::kInt);
+  const at::Tensor mel = at::randn({rows, frames, spec.n_mels}, generator) * 2 - 5;
+  const VoiceBatch batch = {there(at::randint(2, 30, {rows, tokens}, generator, at::TensorOptions(at::kInt))),
+                            there(text_lengths), there(mel_lengths), there(mel)};
+  const FlowNoise noise = {there(at::rand({rows}, generator)),
+                           there(at::randn({rows, frames, spec.n_mels}, generator))};
+  const Weights weights = make_weights(voice.layout(), there(flat.to(type)), true);
+  const VoiceLosses losses = voice.losses(weights, batch, noise);
+  losses.total.backward();
+  return {at::stack({losses.total, losses.prior, losses.duration, losses.flow}).detach(),
+          voice.layout().views(weights.gradients)};
+}
+
+TEST(FusedVoice, loses_and_learns_as_plain_operations_do) {
+  expect_same(voice_example(true, at::kFloat, at::kCPU), voice_example(false, at::kFloat, at::kCPU), 2e-5, "voice");
+}
+
+TEST(FusedVoiceGpu, loses_and_learns_as_the_cpu_does) {
+  if (no_gpu()) GTEST_SKIP() << "no GPU";
+  const Result expected = voice_example(false, at::kFloat, at::kCPU);
+  const at::Device gpu(at::kCUDA, 0);
+  const Result plain = voice_example(false, at::kBFloat16, gpu), fused = voice_example(true, at::kBFloat16, gpu);
+  EXPECT_LT(relative(fused.out, expected.out), 1e-2);
+  for (size_t i = 0; i < expected.gradients.size(); ++i) {
+    // Rounding to bfloat16 differs from gradient to gradient: fused kernels round less often.
+    const double bound = std::max(2e-2, 1.5 * relative(plain.gradients[i], expected.gradients[i]));
+    EXPECT_LT(relative(fused.gradients[i], expected.gradients[i]), bound) << "gradient " << i;
+  }
+}
+
+}  // namespace
+}  // namespace myxtts
