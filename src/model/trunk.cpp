@@ -2,6 +2,7 @@
 
 #include "model/fused.h"
 #include "model/fused_calls.h"
+#include "model/gelu_products.h"
 #include "model/size.h"
 
 #include <algorithm>
@@ -147,15 +148,25 @@ at::Tensor attention_backward(const at::Tensor& d_made, const at::Tensor& normed
 }
 
 at::Tensor feed_forward_forward(const at::Tensor& normed, const Trunk::Block& block, Products& kept) {
-  kept.before_gelu = product(flat(normed), block.feed_in);
-  kept.after_gelu = at::gelu(kept.before_gelu, "tanh");
+  const at::Tensor x = flat(normed);
+  kept.before_gelu = at::empty({x.size(0), block.feed_in.size(0)}, x.options());
+  kept.after_gelu = at::empty_like(kept.before_gelu);
+  if (!x.is_cuda() || !product_gelu(x, block.feed_in, kept.before_gelu, kept.after_gelu)) {
+    at::mm_out(kept.before_gelu, x, block.feed_in.t());
+    at::gelu_out(kept.after_gelu, kept.before_gelu, "tanh");
+  }
   return product(kept.after_gelu, block.feed_out).view_as(normed);
 }
 
 at::Tensor feed_forward_backward(const at::Tensor& d_made, const at::Tensor& normed, const Trunk::Block& block,
                                  const Products& kept) {
-  const at::Tensor d_after = product_backward(flat(d_made), kept.after_gelu, block.feed_out);
-  const at::Tensor d_before = at::gelu_backward(d_after, kept.before_gelu, "tanh");
+  const at::Tensor d_out = flat(d_made);
+  block.feed_out.grad().addmm_(d_out.t(), kept.after_gelu);
+  at::Tensor d_before = at::empty_like(kept.before_gelu);
+  if (!d_out.is_cuda() || !product_gelu_backward(d_out, block.feed_out, kept.before_gelu, d_before)) {
+    at::mm_out(d_before, d_out, block.feed_out);
+    at::gelu_backward_out(d_before, d_before, kept.before_gelu, "tanh");
+  }
   return product_backward(d_before, flat(normed), block.feed_in).view_as(normed);
 }
 

@@ -3,6 +3,7 @@
 #include "model/alignment.h"
 
 #include <type_traits>
+#include <utility>
 
 #include <cuda_pipeline.h>
 #include <cuda_runtime.h>
@@ -143,10 +144,15 @@ bool run_in_warps(const AlignmentProblem& problem, StreamHandle stream) {
   return true;
 }
 
+template <int... Each>
+bool run_in_narrowest(const AlignmentProblem& problem, StreamHandle stream, std::integer_sequence<int, Each...>) {
+  return (run_in_warps<Each>(problem, stream) || ...);
+}
+
 }  // namespace
 
 void align_on_gpu(const AlignmentProblem& problem, void* scratch, StreamHandle stream) {
-  if (run_in_warps<4>(problem, stream) || run_in_warps<8>(problem, stream) || run_in_warps<16>(problem, stream)) return;
+  if (run_in_narrowest(problem, stream, std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16>())) return;
   const size_t rounded = static_cast<size_t>((problem.tokens + 31) / 32 * 32);
   align<<<static_cast<unsigned>(problem.rows), block_width, 2 * rounded * sizeof(float), stream>>>(
       problem, static_cast<uint32_t*>(scratch));

@@ -16,8 +16,9 @@ struct Eight {
   float v[pack];
 };
 
-__device__ inline Eight load(const Brain* from) {
-  const uint4 bits = *reinterpret_cast<const uint4*>(from);
+__device__ inline uint4 load_bits(const Brain* from) { return *reinterpret_cast<const uint4*>(from); }
+
+__device__ inline Eight to_eight(const uint4& bits) {
   Eight out;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -26,6 +27,8 @@ __device__ inline Eight load(const Brain* from) {
   }
   return out;
 }
+
+__device__ inline Eight load(const Brain* from) { return to_eight(load_bits(from)); }
 
 __device__ inline Eight load(const float* from) {
   const float4 low = reinterpret_cast<const float4*>(from)[0], high = reinterpret_cast<const float4*>(from)[1];

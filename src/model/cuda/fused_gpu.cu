@@ -60,34 +60,46 @@ __global__ void __launch_bounds__(block_width) add_norm(AddNorm<Brain> p) {
   }
 }
 
-// A block takes a chunk of a row's positions and adds up over them, first in registers, then over its warps.
+// A block takes a chunk of a row's positions and adds up over them, first in registers, then over its warps. All loads of
+// a position are on their way before the first is used.
 template <int Loads>
-__global__ void __launch_bounds__(block_width) add_norm_backward(AddNormBackward<Brain> b) {
+__global__ void __launch_bounds__(block_width, 2) add_norm_backward(AddNormBackward<Brain> b) {
   const AddNorm<Brain>& p = b.forward;
   const int64_t row = blockIdx.y;
   const int width = static_cast<int>(p.width), warp = static_cast<int>(threadIdx.x) / warp_width;
+  const bool gated = p.gate.values != nullptr;
   const int64_t each = (p.positions + b.chunks - 1) / b.chunks;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * each, end = min(first + each, p.positions);
   Eight sums[3][Loads] = {};  // of scale, shift and gate
   for (int64_t i = first + warp; i < end; i += warps) {
-    const int64_t position = row * p.positions + i;
+    const int64_t position = row * p.positions + i, place = position * width;
+    uint4 sum_bits[Loads] = {}, d_normed_bits[Loads] = {}, later_bits[Loads] = {}, branch_bits[Loads] = {};
+#pragma unroll
+    for (int l = 0; l < Loads; ++l) {
+      const int c = column(l);
+      if (c >= width) continue;
+      sum_bits[l] = load_bits(p.sum + place + c);
+      d_normed_bits[l] = load_bits(b.d_normed + place + c);
+      if (b.d_sum != nullptr) later_bits[l] = load_bits(b.d_sum + place + c);
+      if (gated) branch_bits[l] = load_bits(p.branch + place + c);
+    }
     const float inverse = p.inverse[position];
-    Eight sum[Loads], d_normed[Loads];
+    Eight unit[Loads], d_unit[Loads];  // the sum over its root mean square
     float together = 0;
 #pragma unroll
     for (int l = 0; l < Loads; ++l) {
       const int c = column(l);
       if (c >= width) continue;
-      sum[l] = load(p.sum + position * width + c);
-      d_normed[l] = load(b.d_normed + position * width + c);
+      unit[l] = to_eight(sum_bits[l]);
+      d_unit[l] = to_eight(d_normed_bits[l]);
       const Eight scale = load(p.scale.values + row * p.scale.stride + c);
 #pragma unroll
       for (int k = 0; k < pack; ++k) {
-        sum[l].v[k] *= inverse;  // normed, from here on
-        sums[0][l].v[k] += d_normed[l].v[k] * sum[l].v[k];
-        sums[1][l].v[k] += d_normed[l].v[k];
-        d_normed[l].v[k] *= p.scale_base + scale.v[k];
-        together += d_normed[l].v[k] * sum[l].v[k];
+        unit[l].v[k] *= inverse;
+        sums[0][l].v[k] += d_unit[l].v[k] * unit[l].v[k];
+        sums[1][l].v[k] += d_unit[l].v[k];
+        d_unit[l].v[k] *= p.scale_base + scale.v[k];
+        together += d_unit[l].v[k] * unit[l].v[k];
       }
     }
     together = warp_sum(together) / static_cast<float>(width);
@@ -95,24 +107,22 @@ __global__ void __launch_bounds__(block_width) add_norm_backward(AddNormBackward
     for (int l = 0; l < Loads; ++l) {
       const int c = column(l);
       if (c >= width) continue;
-      Eight later = {};
-      if (b.d_sum != nullptr) later = load(b.d_sum + position * width + c);
+      const Eight later = to_eight(later_bits[l]);
       Eight d_x;
 #pragma unroll
       for (int k = 0; k < pack; ++k) {
-        d_x.v[k] = inverse * (d_normed[l].v[k] - sum[l].v[k] * together) + later.v[k];
+        d_x.v[k] = inverse * (d_unit[l].v[k] - unit[l].v[k] * together) + later.v[k];
       }
-      store(b.d_x + position * width + c, d_x);
-      if (p.gate.values == nullptr) continue;
-      const Eight gate = load(p.gate.values + row * p.gate.stride + c);
-      const Eight branch = load(p.branch + position * width + c);
+      store(b.d_x + place + c, d_x);
+      if (!gated) continue;
+      const Eight gate = load(p.gate.values + row * p.gate.stride + c), branch = to_eight(branch_bits[l]);
       Eight d_branch;
 #pragma unroll
       for (int k = 0; k < pack; ++k) {
         sums[2][l].v[k] += d_x.v[k] * branch.v[k];
         d_branch.v[k] = d_x.v[k] * gate.v[k];
       }
-      store(b.d_branch + position * width + c, d_branch);
+      store(b.d_branch + place + c, d_branch);
     }
   }
   __shared__ float of_warp[warps][Loads * warp_width * pack];
@@ -241,23 +251,36 @@ __device__ int64_t first_frame(const int32_t* token_of_frame, int64_t frames, in
   return low;
 }
 
-// One block a token: it adds up over the token's frames.
-__global__ void flow_input_backward(FlowInputBackward<Brain> b) {
+// One block a token: its warps share the token's frames, however many those are.
+__global__ void __launch_bounds__(block_width) flow_input_backward(FlowInputBackward<Brain> b) {
   const FlowInput<Brain>& p = b.forward;
   const int64_t row = blockIdx.y;
   const auto token = static_cast<int32_t>(blockIdx.x);
   const int32_t* tokens = p.token_of_frame + row * p.frames;
-  const int64_t first = first_frame(tokens, p.frames, token);
+  const int64_t first = first_frame(tokens, p.frames, token), end = first_frame(tokens, p.frames, token + 1);
+  const int lane = static_cast<int>(threadIdx.x) % warp_width, warp = static_cast<int>(threadIdx.x) / warp_width;
   const float d_squares = *b.d_squares;
-  for (int64_t m = threadIdx.x; m < p.n_mels; m += blockDim.x) {
+  __shared__ float of_warp[warps][warp_width];
+  for (int64_t m = lane; m < p.n_mels + lane; m += warp_width) {  // as often in every lane
+    const bool there = m < p.n_mels;
     const int64_t place = (row * p.tokens + token) * p.n_mels + m;
-    const float mu = p.mu[place];
+    const float mu = there ? p.mu[place] : 0;
     float sum = 0;
-    for (int64_t frame = first; frame < p.frames && tokens[frame] == token; ++frame) {
-      const int64_t at = row * p.frames + frame;
-      sum += to_float(b.d_input[(at * 2 + 1) * p.n_mels + m]) + d_squares * 2 * (mu - p.mel[at * p.n_mels + m]);
+    if (there) {
+#pragma unroll 4
+      for (int64_t frame = row * p.frames + first + warp; frame < row * p.frames + end; frame += warps) {
+        sum += to_float(b.d_input[(frame * 2 + 1) * p.n_mels + m]) + d_squares * 2 * (mu - p.mel[frame * p.n_mels + m]);
+      }
     }
-    b.d_mu[place] = sum;
+    of_warp[warp][lane] = sum;
+    __syncthreads();
+    if (warp == 0 && there) {
+      sum = 0;
+#pragma unroll
+      for (int w = 0; w < warps; ++w) sum += of_warp[w][lane];
+      b.d_mu[place] = sum;
+    }
+    __syncthreads();
   }
 }
 
@@ -300,8 +323,8 @@ void with_loads(int64_t width, const Launch& launch) {
 }  // namespace
 
 int64_t add_norm_chunks(int64_t rows, int64_t positions) {
-  constexpr int64_t wanted = 640;  // blocks: about five for each of a large GPU's multiprocessors
-  return std::clamp<int64_t>((wanted + rows - 1) / rows, 1, (positions + warps - 1) / warps);
+  constexpr int64_t wanted = 256;  // blocks: two for each of a large GPU's multiprocessors, all at once
+  return std::clamp<int64_t>(wanted / rows, 1, (positions + warps - 1) / warps);
 }
 
 int64_t flow_chunks(int64_t rows, int64_t frames) { return std::clamp<int64_t>(rows * frames / 16, 1, 1024); }
@@ -338,8 +361,7 @@ void flow_input_on_gpu(const FlowInput<Brain>& p, StreamHandle stream) {
 
 void flow_input_backward_on_gpu(const FlowInputBackward<Brain>& b, StreamHandle stream) {
   const dim3 grid(static_cast<unsigned>(b.forward.tokens), static_cast<unsigned>(b.forward.rows));
-  constexpr unsigned threads = 96;  // 80 mels, in whole warps
-  flow_input_backward<<<grid, threads, 0, stream>>>(b);
+  flow_input_backward<<<grid, block_width, 0, stream>>>(b);
 }
 
 void flow_error_on_gpu(const FlowError<Brain>& p, StreamHandle stream) {

@@ -82,6 +82,20 @@ void expect_same(const Result& found, const Result& expected, double tolerance, 
   }
 }
 
+// Half precision rounds differently from gradient to gradient: fused kernels may be off about as much as plain operations.
+void expect_rounding(const Result& fused, const Result& plain, const Result& exact, const std::string& what) {
+  constexpr double always_allowed = 1e-2, factor = 1.3;
+  const auto expect = [&](const at::Tensor& found, const at::Tensor& other, const at::Tensor& expected,
+                          const std::string& which) {
+    EXPECT_LT(relative(found, expected), std::max(always_allowed, factor * relative(other, expected)))
+        << what << ", " << which;
+  };
+  expect(fused.out, plain.out, exact.out, "result");
+  for (size_t i = 0; i < exact.gradients.size(); ++i) {
+    expect(fused.gradients[i], plain.gradients[i], exact.gradients[i], fmt::format("gradient {}", i));
+  }
+}
+
 TEST(FusedTrunk, gives_what_plain_operations_give) {
   for (const bool modulated : {false, true}) {
     for (const int64_t width : {64, 192}) {
@@ -97,8 +111,10 @@ TEST(FusedTrunkGpu, gives_what_the_cpu_gives) {
   for (const bool modulated : {false, true}) {
     for (const int64_t width : {64, 192, 256, 320, 512, 640, 768, 1024}) {
       const Result expected = run_example(false, modulated, width, at::kFloat, at::kCPU);
-      const std::string what = fmt::format("width {}, modulated {}", width, modulated);
-      expect_same(run_example(true, modulated, width, at::kBFloat16, at::Device(at::kCUDA, 0)), expected, 3e-2, what);
+      const at::Device gpu(at::kCUDA, 0);
+      expect_rounding(run_example(true, modulated, width, at::kBFloat16, gpu),
+                      run_example(false, modulated, width, at::kBFloat16, gpu), expected,
+                      fmt::format("width {}, modulated {}", width, modulated));
     }
   }
 }
@@ -138,13 +154,7 @@ TEST(FusedVoiceGpu, loses_and_learns_as_the_cpu_does) {
   if (no_gpu()) GTEST_SKIP() << "no GPU";
   const Result expected = voice_example(false, at::kFloat, at::kCPU);
   const at::Device gpu(at::kCUDA, 0);
-  const Result plain = voice_example(false, at::kBFloat16, gpu), fused = voice_example(true, at::kBFloat16, gpu);
-  EXPECT_LT(relative(fused.out, expected.out), 1e-2);
-  for (size_t i = 0; i < expected.gradients.size(); ++i) {
-    // Rounding to bfloat16 differs from gradient to gradient: fused kernels round less often.
-    const double bound = std::max(2e-2, 1.5 * relative(plain.gradients[i], expected.gradients[i]));
-    EXPECT_LT(relative(fused.gradients[i], expected.gradients[i]), bound) << "gradient " << i;
-  }
+  expect_rounding(voice_example(true, at::kBFloat16, gpu), voice_example(false, at::kBFloat16, gpu), expected, "voice");
 }
 
 }  // namespace
