@@ -86,18 +86,41 @@ class DeviceTimer {
   void* end_ = nullptr;
 };
 
-// How long a stream was busy with pieces of work that come one after another. Nothing waits for it, but a piece that is
-// begun while more than a few hundred others have not ended.
+// A point of a stream that can be waited for.
+class StreamMark {
+ public:
+  explicit StreamMark(int device);
+  ~StreamMark();
+  StreamMark(const StreamMark&) = delete;
+  StreamMark& operator=(const StreamMark&) = delete;
+
+  void set(StreamHandle stream);
+  bool reached() const;
+  void wait() const;
+
+ private:
+  void* event_ = nullptr;
+};
+
+// How long a stream was busy with pieces of work that come one after another, measured on the device. Whoever gives it
+// pieces stays a few ahead of it, and no more: begin() waits.
 class BusyClock {
  public:
-  explicit BusyClock(int device);
+  struct Time {
+    int64_t pieces = 0;
+    double busy_ms = 0;
+    double all_ms = 0;  // with what was between the pieces
+  };
+
+  explicit BusyClock(int device, size_t ahead = 3);
   ~BusyClock();
   BusyClock(const BusyClock&) = delete;
   BusyClock& operator=(const BusyClock&) = delete;
 
   void begin(StreamHandle stream);
   void end(StreamHandle stream);
-  double take_ms();  // of the pieces that have ended since the last call
+  Time take();   // of the pieces that have ended since the last call
+  void pause();  // what is between the last piece and the next does not count
 
  private:
   struct State;

@@ -18,6 +18,11 @@ void fill_noise(FlowNoise& noise, uint64_t seed) {
   noise.noise.normal_(0, 1, generator);
 }
 
+StepFigures figures_from(const at::Tensor& host) {
+  const float* values = host.const_data_ptr<float>();
+  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6]};
+}
+
 FlowNoise empty_noise(const VoiceBatch& batch) {
   return {at::empty({batch.mel.size(0)}, batch.mel.options()), at::empty_like(batch.mel)};
 }
@@ -35,6 +40,8 @@ TrainingStep::TrainingStep(const Voice& voice, const at::Tensor& initial, const 
   learning_rate_ = at::zeros({}, floats);
   sums_ = at::zeros({4}, floats);
   figures_ = at::zeros({7}, floats);
+  sent_ = at::empty_like(figures_, at::TensorOptions(at::kCPU).pinned_memory(settings.device.is_cuda()));
+  if (stream_) arrival_ = std::make_unique<StreamMark>(settings.device.index());
   evaluated_ = at::zeros({4}, floats);
   evaluation_weight_ = at::zeros({}, floats);
   if (settings.record) recorder_ = make_recorder(settings.device.index());
@@ -120,10 +127,18 @@ void TrainingStep::update(double learning_rate) {
   }
 }
 
-StepFigures TrainingStep::figures() {
-  const at::Tensor host = figures_.cpu();
-  const float* values = host.const_data_ptr<float>();
-  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6]};
+StepFigures TrainingStep::figures() { return figures_from(figures_.cpu()); }
+
+void TrainingStep::send_figures() {
+  sent_.copy_(figures_, true);
+  if (arrival_) arrival_->set(stream());
+}
+
+bool TrainingStep::figures_arrived() const { return !arrival_ || arrival_->reached(); }
+
+StepFigures TrainingStep::sent_figures() const {
+  if (arrival_) arrival_->wait();
+  return figures_from(sent_);
 }
 
 void TrainingStep::begin_evaluation() {

@@ -43,6 +43,11 @@ class TrainingStep {
   // Of the last update; waits for it.
   StepFigures figures();
 
+  // The same without waiting: sent to the host once the update is done, and read when they have arrived.
+  void send_figures();
+  bool figures_arrived() const;
+  StepFigures sent_figures() const;
+
   // The losses of batches by the averaged weights, each with its weight: begin, evaluate each, and read.
   void begin_evaluation();
   void evaluate(const VoiceBatch& batch, uint64_t seed, double weight);
@@ -78,6 +83,8 @@ class TrainingStep {
   at::Tensor learning_rate_;
   at::Tensor sums_;     // of the batches since the last update: total, prior, duration, flow
   at::Tensor figures_;  // of the last update
+  at::Tensor sent_;     // to the host
+  std::unique_ptr<StreamMark> arrival_;
   at::Tensor evaluated_, evaluation_weight_;
   double evaluation_weights_ = 0;
 

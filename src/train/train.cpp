@@ -161,7 +161,8 @@ class Run {
     while (position_.step < total_steps_ && !stop_ && !summary_.stopped_early) {
       one_step(*source);
       summary_.seconds = session.seconds();
-      if (due(config_.log_every)) log();
+      if (due(config_.log_every)) begin_log();
+      if (logging_ && step_->figures_arrived()) log();
       if (validation_due()) validate();
       if (due(config_.sample_every)) sample();
       if (due(config_.checkpoint_every) || improved_) save();
@@ -170,7 +171,8 @@ class Run {
     summary_.interrupted = stop_ && position_.step < total_steps_;
     summary_.seconds = session.seconds();
     summary_.input_wait = session.seconds() > 0 ? waited_s_ / session.seconds() : 0;
-    if (window_.steps > 0) log();
+    if (window_.steps > 0) begin_log();
+    if (logging_) log();
     if (saved_step_ != position_.step) save();
     checkpoints_->wait();
     const auto lost = checkpoints_->take_error();
@@ -305,21 +307,35 @@ class Run {
     }
   }
 
-  void log() {
-    const StepFigures figures = step_->figures();  // waits for the steps: before the clock is read
-    const double seconds = window_.clock.seconds() - window_.paused_s;
+  // What is known of the steps since the last log. Their losses are still on the device: they are asked for, and the
+  // log is written when they have come, a step or more later.
+  void begin_log() {
+    if (logging_) log();
     const auto steps = static_cast<double>(window_.steps);
+    double seconds = window_.clock.seconds() - window_.paused_s;
     StepReport report;
     report.step = position_.step, report.epoch = position_.epoch;
-    report.figures = figures;
     report.learning_rate = learning_rate_;
+    if (busy_) {
+      BusyClock::Time time = busy_->take();
+      if (time.pieces == 0) step_->figures(), time = busy_->take();
+      report.gpu_busy = time.busy_ms / time.all_ms;
+      seconds = steps * time.all_ms * 1e-3 / static_cast<double>(time.pieces);
+    }
     report.step_ms = seconds * 1e3 / steps, report.input_wait_ms = window_.wait_s * 1e3 / steps;
-    if (busy_) report.gpu_busy = std::min(1.0, busy_->take_ms() / (seconds * 1e3));
     report.captures = captures(), report.retraces = monitor_.retraces();
     report.samples_per_s = static_cast<double>(window_.clips) / seconds;
     report.audio_s_per_s = window_.audio_s / seconds;
     report.padding =
         1 - static_cast<double>(window_.true_frames) / static_cast<double>(std::max<int64_t>(1, window_.frames));
+    step_->send_figures();
+    logging_ = report;
+    window_ = {};
+  }
+
+  void log() {
+    StepReport report = *std::exchange(logging_, std::nullopt);
+    report.figures = step_->sent_figures();
     metrics_->step(report);
     tolerate("the TensorBoard file", [&] { record_scalars(report); });
     last_report_ = report;
@@ -335,7 +351,13 @@ class Run {
            "at the clips of epoch {} before batch {}",
            report.figures.skipped_in_a_row, config_.learning_rate, position_.epoch, position_.batch);
     }
-    window_ = {};
+  }
+
+  // Before something that is not training: what was begun is done, and the time until the next step does not count.
+  void drain() {
+    step_->figures();
+    if (logging_) log();
+    if (busy_) busy_->pause();
   }
 
   void record_scalars(const StepReport& report) {
@@ -378,7 +400,7 @@ class Run {
 
   // Every clip held out, by the averaged weights.
   StepFigures evaluate() {
-    step_->figures();  // what was begun is training, not validation
+    drain();
     const Pause pause(window_);
     const std::unique_ptr<BatchSource> source = open_feed(validation_feed(), validation_corpus(), validation_plan_);
     step_->begin_evaluation();
@@ -413,7 +435,7 @@ class Run {
   }
 
   void sample() {
-    step_->figures();
+    drain();
     const Pause pause(window_);
     sampled_step_ = position_.step;
     const bool held_out = validation_plan_.batches_per_epoch() > 0;
@@ -429,7 +451,7 @@ class Run {
   }
 
   void save() {
-    step_->figures();
+    drain();
     position_.seconds += save_clock_.seconds();
     save_clock_.restart();
     const Pause pause(window_);
@@ -492,6 +514,7 @@ class Run {
   bool epoch_ended_ = false, improved_ = false, best_in_hand_ = false;
   int64_t saved_step_ = -1, sampled_step_ = -1;
   StepReport last_report_;
+  std::optional<StepReport> logging_;  // what waits for its losses
   Samples samples_;
   TrainSummary summary_;
 };

@@ -128,18 +128,45 @@ double DeviceTimer::stop_ms(StreamHandle stream) {
 struct BusyClock::State {
   static constexpr size_t size = 256;
   std::array<cudaEvent_t, size> begins{}, ends{};
-  size_t first = 0, next = 0;
-  double ended_ms = 0;
+  std::array<bool, size> after_pause{};
+  size_t first = 0, next = 0, ahead = 0;
+  bool paused = true;
+  Time ended;
+
+  double between(cudaEvent_t from, cudaEvent_t to) const {
+    float ms = 0;
+    CUDA_CHECK(cudaEventElapsedTime(&ms, from, to));
+    return ms;
+  }
 
   void read_first() {
-    float ms = 0;
-    CUDA_CHECK(cudaEventElapsedTime(&ms, begins[first % size], ends[first % size]));
-    ended_ms += ms;
+    const size_t piece = first % size;
+    ++ended.pieces;
+    ended.busy_ms += between(begins[piece], ends[piece]);
+    ended.all_ms += between(after_pause[piece] ? begins[piece] : ends[(first + size - 1) % size], ends[piece]);
     ++first;
   }
 };
 
-BusyClock::BusyClock(int device) : state_(std::make_unique<State>()) {
+StreamMark::StreamMark(int device) {
+  CUDA_CHECK(cudaSetDevice(device));
+  CUDA_CHECK(cudaEventCreateWithFlags(reinterpret_cast<cudaEvent_t*>(&event_), cudaEventDisableTiming));
+}
+
+StreamMark::~StreamMark() { cudaEventDestroy(static_cast<cudaEvent_t>(event_)); }
+
+void StreamMark::set(StreamHandle stream) { CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event_), stream)); }
+
+bool StreamMark::reached() const {
+  const cudaError_t status = cudaEventQuery(static_cast<cudaEvent_t>(event_));
+  if (status != cudaErrorNotReady) CUDA_CHECK(status);
+  return status == cudaSuccess;
+}
+
+void StreamMark::wait() const { CUDA_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event_))); }
+
+BusyClock::BusyClock(int device, size_t ahead) : state_(std::make_unique<State>()) {
+  state_->ahead = std::clamp<size_t>(ahead, 1, State::size - 1);  // the piece before the first is needed too
   CUDA_CHECK(cudaSetDevice(device));
   for (auto* events : {&state_->begins, &state_->ends}) {
     for (cudaEvent_t& event : *events) CUDA_CHECK(cudaEventCreate(&event));
@@ -153,10 +180,11 @@ BusyClock::~BusyClock() {
 }
 
 void BusyClock::begin(StreamHandle stream) {
-  if (state_->next - state_->first == State::size) {
+  while (state_->next - state_->first >= state_->ahead) {
     CUDA_CHECK(cudaEventSynchronize(state_->ends[state_->first % State::size]));
     state_->read_first();
   }
+  state_->after_pause[state_->next % State::size] = std::exchange(state_->paused, false);
   CUDA_CHECK(cudaEventRecord(state_->begins[state_->next % State::size], stream));
 }
 
@@ -165,11 +193,13 @@ void BusyClock::end(StreamHandle stream) {
   ++state_->next;
 }
 
-double BusyClock::take_ms() {
+void BusyClock::pause() { state_->paused = true; }
+
+BusyClock::Time BusyClock::take() {
   while (state_->first < state_->next && cudaEventQuery(state_->ends[state_->first % State::size]) == cudaSuccess) {
     state_->read_first();
   }
-  return std::exchange(state_->ended_ms, 0.0);
+  return std::exchange(state_->ended, {});
 }
 
 double measure_upload_bytes_per_s(int device) {

@@ -42,11 +42,18 @@ void DeviceTimer::start(StreamHandle) { missing(); }
 double DeviceTimer::stop_ms(StreamHandle) { missing(); }
 
 struct BusyClock::State {};
-BusyClock::BusyClock(int) { missing(); }
+StreamMark::StreamMark(int) { missing(); }
+StreamMark::~StreamMark() = default;
+void StreamMark::set(StreamHandle) { missing(); }
+bool StreamMark::reached() const { missing(); }
+void StreamMark::wait() const { missing(); }
+
+BusyClock::BusyClock(int, size_t) { missing(); }
 BusyClock::~BusyClock() = default;
 void BusyClock::begin(StreamHandle) { missing(); }
 void BusyClock::end(StreamHandle) { missing(); }
-double BusyClock::take_ms() { missing(); }
+BusyClock::Time BusyClock::take() { missing(); }
+void BusyClock::pause() { missing(); }
 double measure_copy_bytes_per_s(int) { missing(); }
 double measure_upload_bytes_per_s(int) { missing(); }
 
