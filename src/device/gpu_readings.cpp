@@ -26,7 +26,8 @@ class Library {
  public:
   Library() : handle_(::dlopen(library_file(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) {
-      reject_input("gpu", "NVIDIA's driver is not here ({} cannot be loaded), so there is no GPU to read; install it",
+      reject_input("gpu",
+                   "NVIDIA's driver is not here ({} cannot be loaded), so there is no GPU to read; install the driver",
                    library_file());
     }
     try {
