@@ -44,7 +44,6 @@ Parts clocks_and_wire(const GpuSample& sample, const GpuLimits& limits) {
     parts.push_back(
         fmt::format("PCIe {:.0f} MB/s in, {:.0f} out", *sample.pcie_to_gpu_mb_s, *sample.pcie_from_gpu_mb_s));
   }
-  if (!sample.throttled.empty()) parts.push_back("throttled: " + sample.throttled);
   return parts;
 }
 
@@ -70,6 +69,7 @@ std::string gpu_line(const GpuSample& sample, const GpuLimits& limits) {
   for (Parts more : {memory_and_power(sample, limits), clocks_and_wire(sample, limits)}) {
     std::move(more.begin(), more.end(), std::back_inserter(parts));
   }
+  if (!sample.throttled.empty()) parts.push_back("throttled: " + sample.throttled);
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -109,7 +109,9 @@ void GpuPanel::draw(std::span<const TimedSample> samples, double until_s) {
   const size_t columns = std::clamp<size_t>(width > margin ? width - margin : 0, 10, 120);
   const std::string end = until_s > 0 ? fmt::format("{:.0f} of {:.0f} s", last.at_s, until_s)
                                       : fmt::format("{:.0f} s, Ctrl-C ends", last.at_s);
-  Parts lines = {fmt::format("{}   {}", title_, end), fmt::format("  {}", fmt::join(activity(last.gpu), "   ")),
+  const std::string throttled = last.gpu.throttled.empty() ? "" : "   throttled: " + last.gpu.throttled;
+  Parts lines = {fmt::format("{}   {}{}", title_, end, throttled),
+                 fmt::format("  {}", fmt::join(activity(last.gpu), "   ")),
                  fmt::format("  {}", fmt::join(memory_and_power(last.gpu, limits_), "   ")),
                  fmt::format("  {}", fmt::join(clocks_and_wire(last.gpu, limits_), "   "))};
   const Parts chart = gpu_chart(samples, last.at_s, columns, rows);

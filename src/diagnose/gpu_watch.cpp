@@ -56,7 +56,7 @@ std::string sentence_of(const WatchVerdict& verdict, std::span<const TimedSample
         "between",
         spread.p5, spread.p95, rhythm(verdict));
   }
-  const std::string how =
+  std::string how =
       fmt::format("under-used: even at its best the GPU is at {:.0f} %, {:.0f} % on average", spread.p95, spread.mean);
   if (spread.p95 < 1) return "under-used: the GPU is idle; nothing runs on it";
   if (verdict.period_s) return fmt::format("{}, and it swings {}", how, rhythm(verdict));
