@@ -1,8 +1,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/commands.h"
-#include "cli/spread.h"
 #include "device/device.h"
+#include "diagnose/oscillation.h"
 #include "train/step_bench.h"
 
 #include <memory>
@@ -52,7 +52,8 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
   if (options.kernels && !gpu) reject_input("bench", "--kernels is for a GPU; give --device cuda:N");
   bench.profiled_steps = options.kernels ? 5 : 0;
   const StepTimes times = measure_step(bench);
-  const auto [median, cv] = Spread(times.step_ms);
+  const Spread step = spread_of(times.step_ms);
+  const double median = step.p50, cv = step.variation;
   const double rate = times.flop / (median * 1e-3) / 1e12;
   const std::string name = gpu ? device_name(bench.device) : "CPU";
   const std::string what =

@@ -8,6 +8,10 @@ bool Console::shows_progress() const {
   return settings_.progress && settings_.level >= LogLevel::info && ::isatty(STDERR_FILENO) == 1;
 }
 
+bool Console::redraws_results() const {
+  return settings_.progress && settings_.level >= LogLevel::info && ::isatty(STDOUT_FILENO) == 1;
+}
+
 ProgressBar::ProgressBar(const Console& console, std::string label, uint64_t total)
     : label_(std::move(label)), total_(total), shown_(console.shows_progress()) {
   terminal_ = shown_ ? ::fdopen(::dup(STDERR_FILENO), "w") : nullptr;

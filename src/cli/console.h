@@ -41,6 +41,7 @@ class Console {
   }
 
   bool shows_progress() const;
+  bool redraws_results() const;  // standard output is a terminal, and its lines may be drawn again
 
  private:
   ConsoleSettings settings_;

@@ -1,7 +1,7 @@
 // The program: parse, call, and turn an Error into one sentence on stderr and an exit status.
 #include "base/error.h"
 #include "base/nearest.h"
-#include "cli/commands.h"
+#include "cli/diagnose_command.h"
 
 #include <cstdio>
 #include <map>
@@ -76,6 +76,7 @@ int run(int count, char** arguments) {
   add_prepare_command(app, program);
   add_batches_command(app, program);
   add_mel_command(app, program);
+  add_diagnose_command(app, program);
   add_bench_command(app, program);
   add_demo_data_command(app, program);
   add_config_command(app, program);
