@@ -87,6 +87,7 @@ struct TrainingConfig {
   bool enable_graph_mode = true;
   bool enable_fused_kernels = true;
   bool enable_eager_debug = false;
+  bool strict_shapes = false;
 };
 
 struct Config {

@@ -321,6 +321,8 @@ std::vector<Field> make_fields() {
        {"enable_xla_compilation"}},
       {"training", "enable_eager_debug", AT(training.enable_eager_debug), "no capture; names and shapes in errors",
        "--enable-eager-debug"},
+      {"training", "strict_shapes", AT(training.strict_shapes),
+       "a batch of a shape that was not declared ends the run instead of being captured"},
   };
   return fields;
 }

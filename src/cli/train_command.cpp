@@ -1,7 +1,11 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/memory.h"
 #include "cli/corpus_flags.h"
+#include "corpus/shapes.h"
+#include "device/device.h"
+#include "train/memory_plan.h"
 #include "train/train.h"
 
 #include <atomic>
@@ -60,15 +64,33 @@ void say_what_has_no_effect(const ResolvedConfig& config, const Console& console
   if (config.values.training.optimization_level == "experimental") {
     console.warn("--optimization-level experimental is the same as enhanced: nothing is on trial");
   }
-  const IntRange& batch_size = config.values.data.batch_size;
-  if (!batch_size.fixed()) {
-    console.warn("data.batch_size is the range {}-{}: {} is taken, the memory is not measured for more", batch_size.low,
-                 batch_size.high, batch_size.low);
-  }
+}
+
+// Of a range of batch sizes the largest that memory allows.
+void settle_batch_size(ResolvedConfig& config, const Corpus& corpus, const Mode& mode, const Console& console) {
+  IntRange& range = config.values.data.batch_size;
+  if (range.fixed() || corpus.index.size() == 0) return;
+  const TrainingConfig& training = config.values.training;
+  const bool gpu = mode.model_device >= 0;
+  StepMemory step;
+  step.size = model_size(config.values.model.size);
+  const Shape& longest = plan_shapes(corpus.index.lengths(), config.values.data).shapes.back();
+  step.frames = longest.mel_frames, step.tokens = longest.text_length;
+  step.n_mels = corpus.mel.n_mels;
+  step.half = gpu && training.optimization_level != "basic";
+  step.fused = training.enable_fused_kernels && !training.enable_eager_debug && (step.half || !gpu);
+  const auto bytes = static_cast<double>(gpu ? device_memory(mode.model_device).free_bytes
+                                             : host_memory().available_bytes);
+  constexpr double share = 0.8;  // batches that are ready and what is cached need some too
+  const int64_t chosen = fitting_batch_size(range, step, share * bytes);
+  console.info("batch size {} of {}-{}: a step takes about {:.1f} GB, {} has {:.1f} GB free", chosen, range.low,
+               range.high, step.bytes(chosen) / 1e9, gpu ? "the GPU" : "the machine", bytes / 1e9);
+  range = {chosen, chosen};
+  config.sources["data.batch_size"] = {Source::Kind::auto_tuned, "memory"};
 }
 
 int run_train(const Options& options, const std::string& json_file, const Console& console) {
-  const ResolvedConfig config = options.flags.load();
+  ResolvedConfig config = options.flags.load();
   const DataConfig& data = config.values.data;
   if (data.train_data.empty()) reject_input("train", "no corpus is named; give --train-data DIR");
   if (options.reset && options.resume) reject_input("train", "--resume and --reset-training are opposites; give one");
@@ -89,6 +111,7 @@ int run_train(const Options& options, const std::string& json_file, const Consol
     other.data.vocabulary.clear();
     validation.emplace(open_corpus_loudly(data.val_data, other, prepare, console));
   }
+  settle_batch_size(config, corpus, mode, console);
   catch_signals();
 
   std::mutex mutex;  // the loader's threads speak too

@@ -14,22 +14,27 @@
 
 namespace myxtts {
 
-at::Tensor run_trunk(const Trunk& trunk, const at::Tensor& x, const RowMask& mask) {
+at::Tensor run_trunk(const Trunk& trunk, const at::Tensor& x, const RowMask& mask, const Inspect& inspect) {
+  const auto show = [&](size_t block, const char* part, const at::Tensor& value) {
+    if (inspect) inspect(trunk.name + ".blocks." + std::to_string(block) + part, value);
+  };
   at::Tensor h = x;
-  if (!trunk.modulation.defined()) {
-    for (const Trunk::Block& block : trunk.blocks) {
-      h = h + attend(normalize(h) * block.attention_norm, block.attention_in, block.attention_out, mask);
-      h = h + feed_forward(normalize(h) * block.feed_norm, block.feed_in, block.feed_out);
-    }
-    return normalize(h) * trunk.norm;
-  }
   for (size_t i = 0; i < trunk.blocks.size(); ++i) {
     const Trunk::Block& block = trunk.blocks[i];
-    // Six of [rows, 1, width].
-    const std::vector<at::Tensor> m = trunk.modulation[static_cast<int64_t>(i)].split(1, 1);
-    h = h + m[2] * attend(normalize(h) * (1 + m[0]) + m[1], block.attention_in, block.attention_out, mask);
-    h = h + m[5] * feed_forward(normalize(h) * (1 + m[3]) + m[4], block.feed_in, block.feed_out);
+    if (trunk.modulation.defined()) {
+      // Six of [rows, 1, width].
+      const std::vector<at::Tensor> m = trunk.modulation[static_cast<int64_t>(i)].split(1, 1);
+      h = h + m[2] * attend(normalize(h) * (1 + m[0]) + m[1], block.attention_in, block.attention_out, mask);
+      show(i, ".attention", h);
+      h = h + m[5] * feed_forward(normalize(h) * (1 + m[3]) + m[4], block.feed_in, block.feed_out);
+    } else {
+      h = h + attend(normalize(h) * block.attention_norm, block.attention_in, block.attention_out, mask);
+      show(i, ".attention", h);
+      h = h + feed_forward(normalize(h) * block.feed_norm, block.feed_in, block.feed_out);
+    }
+    show(i, ".feed", h);
   }
+  if (!trunk.modulation.defined()) return normalize(h) * trunk.norm;
   const std::vector<at::Tensor> last = trunk.last_modulation.split(1, 1);
   return normalize(h) * (1 + last[0]) + last[1];
 }

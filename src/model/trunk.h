@@ -4,13 +4,19 @@
 
 #include "model/blocks.h"
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 namespace myxtts {
 
+// Is shown what is computed, by name, where someone looks for an error.
+using Inspect = std::function<void(const std::string& name, const at::Tensor& value)>;
+
 struct Trunk {
+  std::string name;
   struct Block {
     at::Tensor attention_in, attention_out, feed_in, feed_out;  // weights; a gradient is added to each one's own
     at::Tensor attention_norm, feed_norm;                       // weights, without a modulation
@@ -24,7 +30,7 @@ struct Trunk {
 };
 
 // x [rows, positions, width] -> the same, normed.
-at::Tensor run_trunk(const Trunk& trunk, const at::Tensor& x, const RowMask& mask);
+at::Tensor run_trunk(const Trunk& trunk, const at::Tensor& x, const RowMask& mask, const Inspect& inspect = {});
 at::Tensor run_trunk_fused(const Trunk& trunk, const at::Tensor& x, const RowMask& mask);
 
 // Whether there are fused kernels for such values: float on the CPU, bfloat16 on a GPU.

@@ -80,34 +80,39 @@ Trunk Voice::trunk_of(const Weights& weights, const std::vector<Block>& blocks, 
   return trunk;
 }
 
-at::Tensor Voice::run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths) const {
+at::Tensor Voice::run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths,
+                      const Inspect& inspect) const {
   const RowMask mask = make_row_mask(lengths, x.size(1), x.scalar_type());
-  return fuses(x) ? run_trunk_fused(trunk, x, mask) : run_trunk(trunk, x, mask);
+  return fuses(x) && !inspect ? run_trunk_fused(trunk, x, mask) : run_trunk(trunk, x, mask, inspect);
 }
 
-Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths) const {
+Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths,
+                             const Inspect& inspect) const {
   const at::ScalarType type = weights[embedding_].scalar_type();
   // A product with ones and zeros instead of a look-up: its gradient is a product too, the same bits every time.
   const at::Tensor chosen = (tokens.unsqueeze(-1) == at::arange(spec_.vocabulary, tokens.options())).to(type);
   Trunk trunk = trunk_of(weights, encoder_, false);
+  trunk.name = "encoder";
   trunk.norm = weights[encoder_norm_];
-  const at::Tensor x = run(trunk, at::matmul(chosen, weights[embedding_]), lengths);
+  const at::Tensor x = run(trunk, at::matmul(chosen, weights[embedding_]), lengths, inspect);
   Encoded encoded;
   encoded.mu = at::linear(x, weights[mu_weight_], weights[mu_bias_]).to(at::kFloat);
   const at::Tensor hidden = at::silu(at::linear(x.detach(), weights[duration_in_], weights[duration_in_bias_]));
   encoded.log_durations =
       at::linear(hidden, weights[duration_out_], weights[duration_out_bias_]).squeeze(-1).to(at::kFloat);
+  if (inspect) inspect("encoder.mu", encoded.mu), inspect("duration", encoded.log_durations);
   return encoded;
 }
 
 at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const at::Tensor& time,
-                         const at::Tensor& lengths) const {
+                         const at::Tensor& lengths, const Inspect& inspect) const {
   const at::ScalarType type = weights[decoder_in_].scalar_type();
   const int64_t rows = input.size(0), width = spec_.size.decoder_width;
   const at::Tensor wave = time_waves(time, time_features).to(type);
   const at::Tensor moment = at::silu(at::linear(at::silu(at::linear(wave, weights[time_in_], weights[time_in_bias_])),
                                                 weights[time_out_], weights[time_out_bias_]));
   Trunk trunk = trunk_of(weights, decoder_, true);
+  trunk.name = "decoder";
   std::vector<at::Tensor> tables;
   for (const size_t table : tables_) tables.push_back(weights[table]);
   trunk.modulation = at::linear(moment, weights[modulation_], weights[modulation_bias_]).view({rows, 6, width}) +
@@ -115,16 +120,22 @@ at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const 
   trunk.last_modulation =
       at::linear(moment, weights[final_modulation_], weights[final_modulation_bias_]).view({rows, 2, width});
   const at::Tensor x = at::linear(input.to(type), weights[decoder_in_], weights[decoder_in_bias_]);
-  return at::linear(run(trunk, x, lengths), weights[decoder_out_], weights[decoder_out_bias_]);
+  if (inspect) inspect("decoder.in", x), inspect("decoder.modulation", trunk.modulation);
+  const at::Tensor flow =
+      at::linear(run(trunk, x, lengths, inspect), weights[decoder_out_], weights[decoder_out_bias_]);
+  if (inspect) inspect("decoder.out", flow);
+  return flow;
 }
 
-VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise) const {
+VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                          const Inspect& inspect) const {
+  if (inspect) inspect("mel", batch.mel);
   const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_deviation;
   const auto counts = batch.tokens.options();
   const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1).to(at::kFloat);
   const at::Tensor valid_tokens = batch.text_lengths.sum().clamp_min(1).to(at::kFloat);
 
-  const Encoded encoded = encode(weights, batch.tokens, batch.text_lengths);
+  const Encoded encoded = encode(weights, batch.tokens, batch.text_lengths, inspect);
   VoiceLosses losses;
   losses.mu = encoded.mu.detach();
   losses.token_of_frame = align_frames(mel, losses.mu, batch.text_lengths, batch.mel_lengths);
@@ -136,7 +147,7 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
       valid_tokens;
 
   at::Tensor prior_squares, flow_error;
-  if (fuses(weights.flat)) {
+  if (fuses(weights.flat) && !inspect) {
     const FlowFrames frames{mel, noise.noise, noise.time, losses.token_of_frame, least_sigma};
     const FlowStart start = start_flow(frames, encoded.mu);
     prior_squares = start.squares;
@@ -148,7 +159,7 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
     const at::Tensor time = noise.time.view({-1, 1, 1});
     const at::Tensor x = (1 - (1 - least_sigma) * time) * noise.noise + time * mel;
     const at::Tensor target = mel - (1 - least_sigma) * noise.noise;
-    const at::Tensor flow = decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths);
+    const at::Tensor flow = decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths, inspect);
     flow_error = sum_where((flow.to(at::kFloat) - target).square(), valid);
   }
   losses.prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));

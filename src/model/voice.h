@@ -51,8 +51,10 @@ class Voice {
   const VoiceSpec& spec() const { return spec_; }
   const ParameterLayout& layout() const { return layout_; }
 
-  // Computes in the weights' precision; the losses in float.
-  VoiceLosses losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise) const;
+  // Computes in the weights' precision; the losses in float. With `inspect` of plain operations, each of whose results
+  // it is shown.
+  VoiceLosses losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                     const Inspect& inspect = {}) const;
 
   // One text, without gradients.
   Spoken speak(const Weights& weights, const std::vector<int64_t>& tokens, const SpeakOptions& options) const;
@@ -65,11 +67,12 @@ class Voice {
     at::Tensor mu, log_durations;
   };
 
-  Encoded encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths) const;
+  Encoded encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths,
+                 const Inspect& inspect = {}) const;
   // `input`: a frame of noise and mel, and its token's mean, side by side.
-  at::Tensor decode(const Weights& weights, const at::Tensor& input, const at::Tensor& time,
-                    const at::Tensor& lengths) const;
-  at::Tensor run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths) const;
+  at::Tensor decode(const Weights& weights, const at::Tensor& input, const at::Tensor& time, const at::Tensor& lengths,
+                    const Inspect& inspect = {}) const;
+  at::Tensor run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths, const Inspect& inspect) const;
   Trunk trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const;
   bool fuses(const at::Tensor& x) const { return fused_ && can_fuse(x); }
   Block add_block(const std::string& name, int64_t width, bool adaptive);

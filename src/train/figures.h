@@ -21,6 +21,7 @@ struct StepReport {
   double learning_rate = 0;
   double step_ms = 0, input_wait_ms = 0;  // means
   std::optional<double> gpu_busy;         // share of the time; nothing on a CPU
+  std::optional<double> gpu_utilisation;  // what the driver says at the time, as a share
   int64_t captures = 0, retraces = 0;
   double samples_per_s = 0, audio_s_per_s = 0;
   double padding = 0;  // share of the frames

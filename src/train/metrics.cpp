@@ -52,6 +52,7 @@ void MetricsFile::step(const StepReport& report) {
   json["step_ms"] = report.step_ms;
   json["input_wait_ms"] = report.input_wait_ms;
   json["gpu_busy"] = report.gpu_busy ? nlohmann::ordered_json(*report.gpu_busy) : nlohmann::ordered_json();
+  if (report.gpu_utilisation) json["gpu_utilisation"] = *report.gpu_utilisation;
   json["captures"] = report.captures;
   json["retraces"] = report.retraces;
   json["samples_per_s"] = report.samples_per_s;

@@ -1,5 +1,7 @@
 #include "train/step.h"
 
+#include "train/step_inspector.h"
+
 #include <algorithm>
 
 #include <ATen/ATen.h>
@@ -50,8 +52,21 @@ TrainingStep::TrainingStep(const Voice& voice, const at::Tensor& initial, const 
 TrainingStep::~TrainingStep() = default;
 
 void TrainingStep::add_gradient(const VoiceBatch& batch, const FlowNoise& noise) {
-  const VoiceLosses losses = voice_.losses(weights_, batch, noise);
-  (losses.total / static_cast<double>(settings_.accumulation)).backward();
+  VoiceLosses losses;
+  const auto backward = [&] { (losses.total / static_cast<double>(settings_.accumulation)).backward(); };
+  if (settings_.inspect) {
+    StepInspector inspector;
+    inspector.watch([&] {
+      losses = voice_.losses(weights_, batch, noise,
+                             [&](const std::string& name, const at::Tensor& value) { inspector.see(name, value); });
+      inspector.see("the loss", losses.total);
+      backward();
+      StepInspector::see_gradients(voice_.layout(), weights_.gradients);
+    });
+  } else {
+    losses = voice_.losses(weights_, batch, noise);
+    backward();
+  }
   const at::NoGradGuard no_gradients;
   sums_.add_(at::stack({losses.total, losses.prior, losses.duration, losses.flow}).detach(),
              1 / static_cast<double>(settings_.accumulation));

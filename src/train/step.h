@@ -22,7 +22,8 @@ struct StepSettings {
   at::ScalarType type = at::kFloat;  // of the weights that the model computes with
   int64_t accumulation = 1;
   bool record = false;
-  bool fused = true;  // the update; the voice knows for itself
+  bool fused = true;     // the update; the voice knows for itself
+  bool inspect = false;  // everything that is computed; not with `record`
 };
 
 class TrainingStep {

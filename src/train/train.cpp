@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "corpus/shapes.h"
+#include "device/gpu_readings.h"
 #include "pipeline/feed.h"
 #include "record/run_report.h"
 #include "record/tensorboard.h"
@@ -120,7 +121,8 @@ class Run {
     settings.device = device_;
     settings.type = device_.is_cuda() && config_.optimization_level != "basic" ? at::kBFloat16 : at::kFloat;
     settings.accumulation = config_.gradient_accumulation_steps;
-    settings.fused = config_.enable_fused_kernels;
+    settings.fused = config_.enable_fused_kernels && !config_.enable_eager_debug;
+    settings.inspect = config_.enable_eager_debug;
     // Without static shapes nearly every batch would be a recording of its own.
     settings.record = device_.is_cuda() && config_.enable_graph_mode && !config_.enable_eager_debug && !dynamic();
     step_.emplace(voice_, voice_.layout().initial(static_cast<uint64_t>(config_.seed)), settings);
@@ -155,7 +157,7 @@ class Run {
       say("{} recorded in {:.2f} s: each is replayed from now on",
           counted(static_cast<uint64_t>(step_->recordings()), "step"), recording.seconds());
     }
-    if (device_.is_cuda()) busy_.emplace(device_.index());
+    if (device_.is_cuda()) watch_gpu();
     const Stopwatch session;
     window_ = {};
     while (position_.step < total_steps_ && !stop_ && !summary_.stopped_early) {
@@ -260,6 +262,15 @@ class Run {
         position_.batch);
   }
 
+  void watch_gpu() {
+    busy_.emplace(device_.index());
+    try {
+      readings_.emplace(GpuReadings::of_bus_id(device_bus_id(device_.index())));
+    } catch (const Error& error) {
+      warn("the driver's own utilisation is not recorded: {}", error.what());
+    }
+  }
+
   void one_step(BatchSource& source) {
     for (int64_t i = 0; i < config_.gradient_accumulation_steps; ++i) {
       const Stopwatch waiting;
@@ -296,7 +307,12 @@ class Run {
 
   void see_signature(const VoiceBatch& batch, bool validation) {
     const auto changed = monitor_.see(signature_of(batch, validation));
-    if (changed && !dynamic()) warn("retrace at step {}: {}", position_.step + 1, *changed);
+    if (!changed) return;
+    if (config_.strict_shapes) {
+      fail("train", "a batch of another shape at step {}: {}; training.strict_shapes allows the declared ones only{}",
+           position_.step + 1, *changed, dynamic() ? ", and --disable-static-shapes declares none" : "");
+    }
+    if (!dynamic()) warn("retrace at step {}: {}", position_.step + 1, *changed);
   }
 
   void note_replaced(const LoadedBatch& batch) {
@@ -321,6 +337,9 @@ class Run {
       if (time.pieces == 0) step_->figures(), time = busy_->take();
       report.gpu_busy = time.busy_ms / time.all_ms;
       seconds = steps * time.all_ms * 1e-3 / static_cast<double>(time.pieces);
+    }
+    if (readings_) {
+      if (const auto percent = readings_->sample().utilisation_percent) report.gpu_utilisation = *percent / 100;
     }
     report.step_ms = seconds * 1e3 / steps, report.input_wait_ms = window_.wait_s * 1e3 / steps;
     report.captures = captures(), report.retraces = monitor_.retraces();
@@ -374,6 +393,7 @@ class Run {
     scalar("speed/input_wait_ms", report.input_wait_ms);
     scalar("speed/audio_s_per_s", report.audio_s_per_s);
     if (report.gpu_busy) scalar("speed/gpu_busy", *report.gpu_busy);
+    if (report.gpu_utilisation) scalar("speed/gpu_utilisation", *report.gpu_utilisation);
     scalar("shapes/padding", report.padding);
     scalar("shapes/captures", static_cast<double>(report.captures));
     scalar("shapes/retraces", static_cast<double>(report.retraces));
@@ -502,6 +522,7 @@ class Run {
   int64_t total_steps_ = 0, warmup_ = 0;
   std::optional<TrainingStep> step_;
   std::optional<BusyClock> busy_;
+  std::optional<GpuReadings> readings_;
   std::optional<CheckpointFolder> checkpoints_;
   std::optional<MetricsFile> metrics_;
   std::optional<EventWriter> events_;

@@ -1,0 +1,26 @@
+// How many clips a batch may have: as many as fit into memory. No libtorch here.
+#pragma once
+
+#include "base/config.h"
+#include "model/size.h"
+
+#include <cstdint>
+
+namespace myxtts {
+
+// What a step needs at most, about: what forward keeps for backward, weights and their optimiser's state, and the
+// libraries' own.
+struct StepMemory {
+  ModelSize size;
+  int64_t frames = 0, tokens = 0, n_mels = 0;  // of the longest shape
+  bool half = false;                           // bfloat16 with float masters
+  bool fused = false;
+
+  double bytes(int64_t rows) const;
+};
+
+// The largest size of a range whose step fits into `bytes`, a multiple of eight where there is one; the smallest where
+// none fits.
+int64_t fitting_batch_size(const IntRange& range, const StepMemory& step, double bytes);
+
+}  // namespace myxtts
