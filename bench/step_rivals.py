@@ -1,15 +1,19 @@
 """Claim to be measured: a training step of the voice costs no more than PyTorch's best for one static shape
-(reduce-overhead), and does not stall where lengths vary.
+(reduce-overhead); where lengths vary it does not stall, and few shapes give more audio a second than one.
 
-  python bench/step_rivals.py [--device cuda] [--size normal] [--only TEXT] [--average] [--out FILE]
+  python bench/step_rivals.py [--device cuda] [--size normal] [--lengths lj] [--only TEXT] [--average] [--out FILE]
 
-Batch: 16 rows x 800 frames x 150 tokens, or as long as a random 400 to 800 frames each step.
+Batch: 16 rows x 800 frames x 150 tokens. Where lengths vary, all rows of a step have one random length: LJSpeech-like
+(normal, mean 6.57 s, sd 2.2, 1.1 to 10.1 s, which is 95 to 870 frames), or uniform from 400 to 800 frames. Ours is fed
+the same lengths, padded to 8 shapes and to one, as long as the longest; its padding is part of its time.
 Rivals: the same voice in PyTorch (bench/twin/), bf16, clipping, fused AdamW: eager, torch.compile, reduce-overhead.
 They are favoured: the alignment is given to them, while ours searches for it inside the step; rows are full, so that
 they need no attention mask (the forms "with a key mask" show its price); input is on the device already; the average
 of the weights is left out unless asked for.
-Figure: median ms from step to step by CUDA events, the host never waiting. Spread: std / mean. Warm-up comes first, and
-its time is the time to compile. Limit: matrix products and attention alone, at --tflops.
+Figure: median ms from step to step by CUDA events, the host never waiting; where lengths vary means are compared, so
+that stalls count. Spread: std / mean. Warm-up comes first, and
+its time is the time to compile. Limit: matrix products and attention alone, at --tflops. No form is begun after
+--total-s: those that matter most come first.
 MYXTTS names the program (default build/myxtts); where it has no `bench step`, the rivals run alone."""
 import argparse
 import dataclasses
@@ -34,6 +38,8 @@ from twin.voice import Voice, step_flops
 
 PROGRAM = os.environ.get("MYXTTS", "build/myxtts")
 VOCABULARY, N_MELS = 100, 80
+OUR_SHAPES = (8, 1)
+TIMED_SEED = 2  # of the lengths that are timed; the warm-up has others
 
 
 @dataclasses.dataclass
@@ -55,12 +61,13 @@ class Form:
 
 
 MODES = ("eager", "compile", "reduce-overhead")
-FORMS = [Form(mode) for mode in MODES]
-FORMS += [Form(mode, weights="masters") for mode in MODES]
+# Those that the claim is about come first.
+FORMS = [Form("reduce-overhead"), Form("reduce-overhead", varying=True), Form("eager"), Form("eager", varying=True)]
+FORMS += [Form("reduce-overhead", weights="masters"), Form("compile"), Form("compile", varying=True)]
+# What a user who has met the stalls does: few shapes, or one dynamic trace.
+FORMS += [Form("reduce-overhead", varying=True, padded_to=100), Form("compile", varying=True, dynamic=True)]
+FORMS += [Form(mode, weights="masters") for mode in ("eager", "compile")]
 FORMS += [Form(mode, key_mask=True) for mode in ("eager", "reduce-overhead")]
-FORMS += [Form(mode, varying=True) for mode in MODES]
-# What a user who has met the stalls does: one dynamic trace, or few shapes.
-FORMS += [Form("compile", varying=True, dynamic=True), Form("reduce-overhead", varying=True, padded_to=100)]
 
 QUICK = [Form("eager"), Form("eager", weights="masters"), Form("eager", varying=True)]
 
@@ -75,15 +82,29 @@ def make_batch(options, frames):
     return {name: value.to(options.device) for name, value in batch.items()}
 
 
+def length_range(options):
+    """Shortest and longest, in frames. LJSpeech's are as they are at --frames 800, and scale with it."""
+    if options.lengths == "uniform":
+        return options.frames // 2, options.frames
+    return tuple(max(1, round(seconds * 22050 / 256 * options.frames / 800)) for seconds in (1.1, 10.1))
+
+
 def padded(length, form, options):
-    return min(options.frames, -(-length // form.padded_to) * form.padded_to)
+    return min(length_range(options)[1], -(-length // form.padded_to) * form.padded_to)
+
+
+def random_lengths(options, count, seed):
+    generator, (shortest, longest) = np.random.default_rng(seed), length_range(options)
+    if options.lengths == "uniform":
+        return [int(length) for length in generator.integers(shortest, longest + 1, count)]
+    frames = generator.normal(6.57, 2.2, count) * 22050 / 256 * options.frames / 800
+    return [round(float(length)) for length in np.clip(frames, shortest, longest)]
 
 
 def lengths_of(form, options, count, seed):
     if not form.varying:
         return [options.frames] * count
-    lengths = np.random.default_rng(seed).integers(options.frames // 2, options.frames + 1, count)
-    return [padded(int(length), form, options) for length in lengths]
+    return [padded(length, form, options) for length in random_lengths(options, count, seed)]
 
 
 def synchronize(options):
@@ -128,8 +149,8 @@ def measure(form, options):
     trainer = Trainer(voice, form.mode, form.weights, 0.999 if options.average else None, dynamic=form.dynamic)
     warm = lengths_of(form, options, options.warm_up, seed=1)
     if form.padded_to > 1:  # its few shapes are known before training begins
-        warm = sorted({padded(length, form, options) for length in range(options.frames // 2, options.frames + 1)}) * 3
-    lengths = lengths_of(form, options, options.steps, seed=2)
+        warm = sorted({padded(length, form, options) for length in range(length_range(options)[0], length_range(options)[1] + 1)}) * 3
+    lengths = lengths_of(form, options, options.steps, TIMED_SEED)
     batches = {length: make_batch(options, length) for length in {*warm, *lengths}}
 
     start = time.perf_counter()
@@ -151,10 +172,15 @@ def measure(form, options):
     return result
 
 
-def ours(options):
+def ours(options, *more):
     """The program's own figure, or why there is none."""
+    asked = shlex.split(options.ours)
+    same = {"--model-size": options.size, "--batch-size": options.rows, "--frames": options.frames, "--tokens": options.tokens, "--tera-flops": options.tflops,
+            "--device": "cuda:0" if options.device == "cuda" else "cpu"}
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        command = [PROGRAM, "bench", "step", *shlex.split(options.ours), "--json", out.name]
+        command = [PROGRAM, "bench", "step", *asked, *more, "--json", out.name]
+        for flag, value in same.items():
+            command += [flag, str(value)] if flag not in asked else []
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit_s + 120)
         except OSError as error:
@@ -166,6 +192,19 @@ def ours(options):
         return json.load(open(out.name)), None
 
 
+def ours_varying(options):
+    """By the most shapes, our figures over the lengths that the rivals are timed on; and why there are none."""
+    figures = {}
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.writelines(f"{length}\n" for length in random_lengths(options, options.steps, TIMED_SEED))
+        file.flush()
+        for shapes in OUR_SHAPES:
+            figures[shapes], missing = ours(options, "--lengths", file.name, "--shape-buckets", str(shapes))
+            if missing:
+                return {}, missing
+    return figures, None
+
+
 def hardware(options):
     return torch.cuda.get_device_name() if options.device == "cuda" else f"{platform.machine()}, {torch.get_num_threads()} threads"
 
@@ -175,15 +214,17 @@ def main():
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
     parser.add_argument("--size", default="normal", choices=["tiny", "small", "normal", "big"])
     parser.add_argument("--rows", type=int, default=16)
-    parser.add_argument("--frames", type=int, default=800, help="where lengths vary, half of it to all of it")
+    parser.add_argument("--frames", type=int, default=800, help="of the fixed shape")
+    parser.add_argument("--lengths", default="lj", choices=["lj", "uniform"], help="where they vary: like LJSpeech's, or half of --frames to all of it")
     parser.add_argument("--tokens", type=int, default=150)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warm-up", type=int, default=8, help="steps")
     parser.add_argument("--limit-s", type=float, default=60, help="no form is timed for longer, after its warm-up")
+    parser.add_argument("--total-s", type=float, default=240, help="no form is begun later; 0: all of them run")
     parser.add_argument("--tflops", type=float, default=790, help="of the device in bf16: the limit follows from it")
     parser.add_argument("--average", action="store_true", help="the rivals keep an average of the weights too")
     parser.add_argument("--only", default="", help="forms of this name, or whose name holds this text; several with | between")
-    parser.add_argument("--ours", default="", help="further arguments for `myxtts bench step`, in one string")
+    parser.add_argument("--ours", default="", help="further arguments for every `myxtts bench step`, in one string; they beat those of the rivals")
     parser.add_argument("--quick", action="store_true", help="a small batch, few steps and, without --only, nothing compiled: to see that it runs")
     parser.add_argument("--out")
     options = parser.parse_args()
@@ -192,18 +233,29 @@ def main():
     torch.set_float32_matmul_precision("high")
     torch._dynamo.config.recompile_limit = 64
 
-    own, missing = ours(options)
+    start = time.perf_counter()
+    fixed = ["--repeats", "3", "--steps", str(options.steps)] if options.quick else []
+    own, missing = ours(options, *fixed)
+    varying, varying_missing = ours_varying(options) if own else ({}, missing)
     wanted = options.only.split("|")
     names = [str(form) for form in FORMS]
     forms = [form for form in FORMS if any(str(form) == part if part in names else part in str(form) for part in wanted)
              and (not options.quick or options.only or form in QUICK)]
-    results = {}
+    results, left_out = {}, []
     print(f"{'':64}{'median ms':>10}{'cv':>7}{'mean':>9}{'max':>10}{'of limit':>9}{'warm-up s':>11}")
     if own:
-        print(f"{'myxtts':64}{own['figure']:10.2f}{own['cv']:7.1%}{'':19}{own.get('fraction_of_limit') or 0:9.1%}   {own.get('what', '')}")
+        print(f"{'myxtts':64}{own['figure']:10.2f}{own['cv']:7.1%}{'':19}{own.get('fraction_of_limit') or 0:9.1%}{own['record_s']:11.1f}   {own['what']}")
     else:
         print(f"myxtts: `bench step` gave no figure, so there are no ratios: {missing}")
+    for shapes, figures in varying.items():
+        print(f"{f'myxtts, lengths vary, at most {shapes} shapes':64}{figures['median']:10.2f}{figures['cv']:7.1%}{figures['figure']:9.2f}{figures['max']:10.2f}"
+              f"{figures['fraction_of_limit'] or 0:9.1%}{figures['record_s']:11.1f}   {figures['captures']} captures, {figures['padding']:.1%} padding, {figures['audio_s_per_s']:.0f} s of audio a second")
+    if own and varying_missing:
+        print(f"myxtts: `bench step --lengths` gave no figure: {varying_missing}")
     for form in forms:
+        if options.total_s and time.perf_counter() - start > options.total_s:
+            left_out.append(str(form))
+            continue
         try:
             result = results[str(form)] = measure(form, options)
         except Exception as error:  # a rival that fails is a result too
@@ -214,18 +266,29 @@ def main():
         if own and not form.varying:
             result["ours_is_times_faster"] = result["figure"] / own["figure"]
             line += f"   ours is {result['ours_is_times_faster']:.2f} x"
+        if varying and form.varying:
+            result["ours_is_times_faster"] = result["mean"] / varying[OUR_SHAPES[0]]["figure"]
+            line += f"   ours is {result['ours_is_times_faster']:.2f} x, by means"
         if result["steps"] < options.steps:
             line += f"   stopped after {result['steps']} steps"
         print(line, flush=True)
     flops = step_flops(options.size, options.rows, options.frames, options.tokens, N_MELS)
     print(f"{'the limit':64}{flops / options.tflops / 1e9:10.2f}   {flops / 1e12:.2f} TFLOP at {options.tflops:.0f} TFLOP/s")
+    gain = None
+    if varying:
+        several, one = (varying[shapes]["audio_s_per_s"] for shapes in OUR_SHAPES)
+        gain = several / one
+        print(f"audio a second in {OUR_SHAPES[0]} shapes: {gain:.2f} x that of one shape ({several:.0f} and {one:.0f} s)")
+    if left_out:
+        print(f"not begun within --total-s {options.total_s:.0f}: {'; '.join(left_out)}")
     if options.out:
         commit = os.environ.get("MYXTTS_COMMIT") or subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
         json.dump({"claim": "a training step of the voice, in ms", "command": shlex.join(["python", "bench/step_rivals.py", *sys.argv[1:]]), "hardware": hardware(options),
                    "cores": os.cpu_count(), "machine": platform.machine(), "torch": torch.__version__, "commit": commit, "date": datetime.date.today().isoformat(),
-                   "batch": f"{options.rows} rows x {options.frames} frames x {options.tokens} tokens, full rows; where lengths vary, {options.frames // 2} to {options.frames} frames",
+                   "batch": f"{options.rows} rows x {options.frames} frames x {options.tokens} tokens, full rows; where lengths vary, {length_range(options)[0]} to {length_range(options)[1]} frames, {'LJSpeech-like' if options.lengths == 'lj' else 'uniform'}",
                    "size": options.size, "favours": "alignment given to the rivals; ours searches inside the step", "average": options.average,
                    "flops": flops, "tflops_per_s": options.tflops, "limit_ms": flops / options.tflops / 1e9, "myxtts": own, "myxtts_missing": missing,
+                   "myxtts_varying": varying, "myxtts_varying_missing": varying_missing, "audio_per_s_of_8_shapes_over_1": gain, "left_out": left_out,
                    "rivals": results}, open(options.out, "w"), indent=2)
 
 

@@ -5,9 +5,14 @@
 #include "base/workers.h"
 #include "cli/corpus_flags.h"
 #include "corpus/shapes.h"
+#include "record/safetensors.h"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -18,9 +23,20 @@ namespace {
 struct Options {
   int64_t batches = 5, epoch = 0, first = 0, rank = 0, world_size = 1;
   bool validation = false;
-  std::string quarantine_file;
+  std::string quarantine_file, dump_folder;
   ConfigFlags flags;
 };
+
+void dump(const Batch& batch, const std::filesystem::path& file) {
+  const auto tensor = [](const char* name, const char* dtype, std::vector<int64_t> shape, const auto& values) {
+    return TensorView{name, dtype, std::move(shape), std::as_bytes(std::span(values))};
+  };
+  const TensorView tensors[] = {tensor("tokens", "I32", {batch.rows, batch.text_length}, batch.tokens),
+                                tensor("text_lengths", "I32", {batch.rows}, batch.text_lengths),
+                                tensor("mel_lengths", "I32", {batch.rows}, batch.mel_lengths),
+                                tensor("mel", "F32", {batch.rows, batch.mel_frames, batch.n_mels}, batch.mel)};
+  write_safetensors(file, tensors);
+}
 
 int show_batches(const Options& options, const std::string& json_file, const Console& console) {
   if (options.batches < 1 || options.epoch < 0 || options.first < 0 || options.rank < 0 || options.world_size < 1) {
@@ -68,6 +84,11 @@ int show_batches(const Options& options, const std::string& json_file, const Con
                counted(plan.batches_per_epoch(), "batch an epoch", "batches an epoch"),
                counted(plan.shapes().size(), "shape"), counted(plan.clips_left_out(), "clip waits", "clips wait"));
   console.info("  {:>5}  {:<12} {:<17} {:<16}  {}", "batch", "text", "mel", "hash", "clips");
+  if (!options.dump_folder.empty()) {
+    std::error_code problem;
+    std::filesystem::create_directories(options.dump_folder, problem);
+    if (problem) reject_input("batches", "--dump {}: {}", options.dump_folder, problem.message());
+  }
   std::optional<Quarantine> quarantine;
   if (!options.quarantine_file.empty()) quarantine.emplace(options.quarantine_file);
   nlohmann::ordered_json json;
@@ -86,6 +107,9 @@ int show_batches(const Options& options, const std::string& json_file, const Con
           {{"id", bad.id}, {"by", bad.replaced_by}, {"path", bad.path.string()}, {"reason", bad.reason}});
     }
     const std::string hash = hash_hex(batch.hash());
+    if (!options.dump_folder.empty()) {
+      dump(batch, std::filesystem::path(options.dump_folder) / fmt::format("batch-{:08}.safetensors", index));
+    }
     console.info("  {:>5}  {:<12} {:<17} {:<16}  {} ... {}", index,
                  fmt::format("[{}, {}]", batch.rows, batch.text_length),
                  fmt::format("[{}, {}, {}]", batch.rows, batch.mel_frames, batch.n_mels), hash,
@@ -119,6 +143,8 @@ void add_batches_command(CLI::App& app, Program& program) {
   command->add_flag("--validation", options->validation, "the clips held out, each once, instead of those to train on");
   command->add_option("--quarantine", options->quarantine_file, "append clips that had to be replaced to this file")
       ->type_name("FILE");
+  command->add_option("--dump", options->dump_folder, "write each batch to this folder as a safetensors file")
+      ->type_name("DIR");
   add_json_option(*command, program);
   add_config_flags(*command, options->flags, corpus_keys(feed_keys({"train_data", "seed"})));
   command->callback([&program, options] {

@@ -1,12 +1,18 @@
 #include "train/step_bench.h"
 
 #include "base/clock.h"
+#include "corpus/shapes.h"
 #include "train/kernel_profile.h"
 #include "train/step.h"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <optional>
 
 #include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 namespace myxtts {
 namespace {
@@ -17,33 +23,88 @@ double block_flop(int64_t blocks, int64_t width, int64_t positions) {
   return static_cast<double>(blocks) * p * (2 * w * w * (4 + 2 * feed_forward_factor) + 4 * p * w);
 }
 
-}  // namespace
+double step_flop(const VoiceSpec& spec, int64_t rows, int64_t tokens, int64_t frames) {
+  return 3 * static_cast<double>(rows) *
+         (block_flop(spec.size.encoder_blocks, spec.size.encoder_width, tokens) +
+          block_flop(spec.size.decoder_blocks, spec.size.decoder_width, frames));
+}
 
-StepTimes measure_step(const StepBench& bench) {
+VoiceSpec bench_voice(const StepBench& bench) {
   VoiceSpec spec;
   spec.size = model_size(bench.size);
   spec.vocabulary = 60;
   spec.n_mels = 80;
-  const Voice voice(spec, bench.fused);
+  return spec;
+}
+
+StepSettings bench_settings(const StepBench& bench) {
   StepSettings settings;
   const bool gpu = bench.device >= 0;
   if (gpu) settings.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(bench.device));
   settings.type = gpu && bench.half ? at::kBFloat16 : at::kFloat;
   settings.record = gpu && bench.record;
   settings.fused = bench.fused;
+  return settings;
+}
+
+// Rows of `length`, padded to `shape`.
+VoiceBatch random_batch(const VoiceSpec& spec, int64_t rows, const ClipLength& length, const Shape& shape,
+                        at::Device device) {
+  const auto floats = at::TensorOptions().dtype(at::kFloat).device(device), ints = floats.dtype(at::kInt);
+  const int64_t tokens = length.tokens, frames = length.mel_frames;
+  VoiceBatch batch = {at::randint(Vocabulary::first_symbol, spec.vocabulary, {rows, shape.text_length}, ints),
+                      at::full({rows}, tokens, ints), at::full({rows}, frames, ints),
+                      at::randn({rows, shape.mel_frames, spec.n_mels}, floats)};
+  batch.tokens.narrow(1, tokens, shape.text_length - tokens).zero_();
+  batch.mel.narrow(1, frames, shape.mel_frames - frames).zero_();
+  return batch;
+}
+
+// Points in time, between pieces of the device's work or, on the CPU, of our own.
+class Marks {
+ public:
+  explicit Marks(at::Device device) : device_(device) {}
+
+  void mark() {
+    if (device_.is_cpu()) {
+      clock_ms_.push_back(clock_.ms());
+      return;
+    }
+    events_.emplace_back(device_.type(), c10::EventFlag::BACKEND_DEFAULT);  // with its time
+    events_.back().record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  }
+
+  // Once the device is done.
+  std::vector<double> between_ms() const {
+    std::vector<double> between;
+    for (size_t i = 1; i < clock_ms_.size(); ++i) between.push_back(clock_ms_[i] - clock_ms_[i - 1]);
+    for (size_t i = 1; i < events_.size(); ++i) between.push_back(events_[i - 1].elapsedTime(events_[i]));
+    return between;
+  }
+
+ private:
+  at::Device device_;
+  Stopwatch clock_;
+  std::vector<double> clock_ms_;
+  std::vector<c10::Event> events_;
+};
+
+}  // namespace
+
+StepTimes measure_step(const StepBench& bench) {
+  const VoiceSpec spec = bench_voice(bench);
+  const Voice voice(spec, bench.fused);
+  const StepSettings settings = bench_settings(bench);
+  const bool gpu = bench.device >= 0;
   TrainingStep step(voice, voice.layout().initial(1), settings);
 
   StepTimes times;
   times.parameters = voice.layout().parameters();
-  times.flop = 3 * static_cast<double>(bench.rows) *
-               (block_flop(spec.size.encoder_blocks, spec.size.encoder_width, bench.tokens) +
-                block_flop(spec.size.decoder_blocks, spec.size.decoder_width, bench.frames));
-  const auto floats = at::TensorOptions().dtype(at::kFloat).device(settings.device);
-  const VoiceBatch batch = {
-      at::randint(Vocabulary::first_symbol, spec.vocabulary, {bench.rows, bench.tokens}, floats.dtype(at::kInt)),
-      at::full({bench.rows}, bench.tokens, floats.dtype(at::kInt)),
-      at::full({bench.rows}, bench.frames, floats.dtype(at::kInt)),
-      at::randn({bench.rows, bench.frames, spec.n_mels}, floats)};
+  times.flop = step_flop(spec, bench.rows, bench.tokens, bench.frames);
+  ClipLength length;
+  length.mel_frames = static_cast<uint32_t>(bench.frames), length.tokens = static_cast<uint32_t>(bench.tokens);
+  const VoiceBatch batch =
+      random_batch(spec, bench.rows, length, {bench.tokens, bench.frames, bench.rows, {}}, settings.device);
   const Stopwatch recording;
   step.record({signature_of(batch, false)});
   times.record_s = recording.seconds();
@@ -75,6 +136,63 @@ StepTimes measure_step(const StepBench& bench) {
       kernel.ms /= static_cast<double>(bench.profiled_steps);
     }
   }
+  return times;
+}
+
+VaryingTimes measure_varying_step(const StepBench& bench, const std::vector<int64_t>& lengths, int64_t most_shapes) {
+  const VoiceSpec spec = bench_voice(bench);
+  const Voice voice(spec, bench.fused);
+  const StepSettings settings = bench_settings(bench);
+  TrainingStep step(voice, voice.layout().initial(1), settings);
+
+  std::vector<ClipLength> clips(lengths.size());  // to the plan each batch is one clip
+  VaryingTimes times;
+  times.parameters = voice.layout().parameters();
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const double tokens = static_cast<double>(bench.tokens * lengths[i]) / static_cast<double>(bench.frames);
+    clips[i].mel_frames = static_cast<uint32_t>(lengths[i]);
+    clips[i].tokens = static_cast<uint32_t>(std::max(1.0, std::nearbyint(tokens)));
+    times.flop += step_flop(spec, bench.rows, clips[i].tokens, lengths[i]) / static_cast<double>(lengths.size());
+    constexpr double seconds_a_frame = 256.0 / 22050;
+    times.audio_s += static_cast<double>(bench.rows * lengths[i]) * seconds_a_frame;
+  }
+  DataConfig data;
+  data.batch_size = {1, 1};
+  data.shape_buckets = most_shapes;
+  const ShapePlan plan = plan_shapes(clips, data);
+  times.padding = plan.padding;
+  times.shapes = static_cast<int64_t>(plan.shapes.size());
+
+  std::vector<StepSignature> signatures;
+  std::vector<const VoiceBatch*> batches(lengths.size());
+  std::map<int64_t, VoiceBatch> by_length;
+  for (const Shape& shape : plan.shapes) {
+    signatures.push_back({bench.rows, shape.text_length, shape.mel_frames, false});
+    for (const uint32_t clip : shape.clips) {
+      VoiceBatch& batch = by_length[lengths[clip]];
+      if (!batch.mel.defined()) batch = random_batch(spec, bench.rows, clips[clip], shape, settings.device);
+      batches[clip] = &batch;
+    }
+  }
+  const Stopwatch recording;
+  step.record(signatures);
+  times.record_s = recording.seconds();
+  uint64_t seed = 0;
+  const auto run = [&](const VoiceBatch& batch) {
+    step.add(batch, ++seed);
+    step.update(1e-4);
+  };
+  for (const Shape& shape : plan.shapes) run(*batches[shape.clips.front()]);  // what is done once for each
+  step.figures();
+  Marks marks(settings.device);
+  marks.mark();
+  for (const VoiceBatch* batch : batches) {
+    run(*batch);
+    marks.mark();
+  }
+  step.figures();
+  times.step_ms = marks.between_ms();
+  times.captures = step.recordings();
   return times;
 }
 

@@ -1,4 +1,4 @@
-// How long a training step takes on a batch of one shape, with the data there already.
+// How long a training step takes with the data there already: on a batch of one shape, or where lengths vary.
 #pragma once
 
 #include <cstdint>
@@ -33,5 +33,19 @@ struct StepTimes {
 };
 
 StepTimes measure_step(const StepBench& bench);
+
+// Each step on a batch of another length, padded to one of few shapes.
+struct VaryingTimes {
+  std::vector<double> step_ms;  // from step to step; the host never waits
+  double record_s = 0;
+  double flop = 0;     // of a step, on average: the matrix products over what is no padding
+  double audio_s = 0;  // in all steps, at 22,050 Hz and 256 samples a frame
+  double padding = 0;  // share of the frames
+  int64_t parameters = 0, shapes = 0, captures = 0;
+};
+
+// One step for each of `lengths`, in frames; its tokens are to bench.tokens as its frames are to bench.frames. The
+// lengths share at most `most_shapes` shapes, chosen as training chooses them and recorded before the first step.
+VaryingTimes measure_varying_step(const StepBench& bench, const std::vector<int64_t>& lengths, int64_t most_shapes);
 
 }  // namespace myxtts
