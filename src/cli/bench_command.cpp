@@ -2,7 +2,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "cli/commands.h"
-#include "cli/spread.h"
+#include "diagnose/oscillation.h"
 #include "features/mel.h"
 #include "features/mel_gpu.h"
 
@@ -105,7 +105,8 @@ int bench_mel(const Options& options, const std::string& json_file, const Consol
   const MelSpec& spec = mel_preset(options.preset);
   const Measured measured = options.device == "cpu" ? bench_cpu(spec, options) : bench_gpu(spec, options);
   const size_t repeats = measured.batch_s.size();
-  const auto [median, cv] = Spread(measured.batch_s);
+  const Spread batch = spread_of(measured.batch_s);
+  const double median = batch.p50, cv = batch.variation;
   const double figure = options.clips * options.seconds / median;
   const double fraction = figure / measured.limit_times_real_time;
   console.info("log-mel, preset {}, batch {} x {:g} s, on {}", spec.name, options.clips, options.seconds,

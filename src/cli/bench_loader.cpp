@@ -4,8 +4,8 @@
 #include "base/files.h"
 #include "base/workers.h"
 #include "cli/corpus_flags.h"
-#include "cli/spread.h"
 #include "corpus/shapes.h"
+#include "diagnose/oscillation.h"
 #include "features/mel.h"
 
 #include <algorithm>
@@ -115,7 +115,8 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   const Measured measured = run(*source, mode.model_device, plan, options);
 
   const size_t epochs = measured.times_real_time.size();
-  const auto [figure, cv] = Spread(measured.times_real_time);
+  const Spread speed = spread_of(measured.times_real_time);
+  const double figure = speed.p50, cv = speed.variation;
   const MelSpec& mel = corpus.mel;
   const bool on_gpu = loader.device >= 0;
   const double limit = on_gpu ? measure_upload_bytes_per_s(loader.device) / (2.0 * mel.sample_rate)

@@ -1,8 +1,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/commands.h"
-#include "cli/spread.h"
 #include "device/device.h"
+#include "diagnose/oscillation.h"
 #include "train/step_bench.h"
 
 #include <memory>
@@ -29,7 +29,8 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
   if (gpu) bench.device = parse_device(options.device == "auto" ? "cuda:0" : options.device);
   bench.half = bench.record = options.level != "basic";
   const StepTimes times = measure_step(bench);
-  const auto [median, cv] = Spread(times.step_ms);
+  const Spread step = spread_of(times.step_ms);
+  const double median = step.p50, cv = step.variation;
   const double rate = times.flop / (median * 1e-3) / 1e12;
   const std::string name = gpu ? device_name(bench.device) : "CPU";
   const std::string what =
