@@ -47,15 +47,6 @@ uint64_t noise_seed(int64_t seed, uint64_t batch, bool validation) {
   return hash_bytes(numbers, sizeof(numbers)) >> 1;
 }
 
-VoiceDescription describe_voice(const Config& config, const Corpus& corpus) {
-  VoiceDescription voice;
-  voice.config = config;
-  voice.vocabulary = corpus.vocabulary;
-  voice.mel_mean = corpus.index.summary().mel_mean;
-  voice.mel_deviation = corpus.index.summary().mel_std > 0 ? corpus.index.summary().mel_std : 1;
-  return voice;
-}
-
 // Sums over the steps since the last that was logged.
 struct Window {
   Stopwatch clock;
@@ -113,15 +104,7 @@ class Run {
     checkpoints_->remove_leftovers();
     constexpr int64_t longest_warmup = 1000;
     warmup_ = config_.warmup_steps >= 0 ? config_.warmup_steps : std::min(longest_warmup, total_steps_ / 10);
-    StepSettings settings;
-    settings.optimizer.weight_decay = config_.weight_decay;
-    settings.optimizer.gradient_clip = config_.gradient_clip;
-    settings.optimizer.average_decay = config_.ema_decay;
-    settings.device = device_;
-    settings.type = device_.is_cuda() && config_.optimization_level != "basic" ? at::kBFloat16 : at::kFloat;
-    settings.accumulation = config_.gradient_accumulation_steps;
-    // Without static shapes nearly every batch would be a recording of its own.
-    settings.record = device_.is_cuda() && config_.enable_graph_mode && !config_.enable_eager_debug && !dynamic();
+    const StepSettings settings = step_settings(input.config, device_);
     step_.emplace(voice_, voice_.layout().initial(static_cast<uint64_t>(config_.seed)), settings);
     position_.plan = plan_hash(plan_, config_.seed);
     say("{} voice of {:.1f} million weights on {} in {}", input.config.model.size,
