@@ -117,7 +117,7 @@ int diagnose_bottleneck(const Options& options, const std::string& json_file, co
 
   console.info(
       "{} of {}; consumer: {}{}\n", counted(seen.batches.size(), "batch", "batches"), data.train_data, seen.consumer,
-      seen.batches.size() < wanted.batches ? fmt::format("; no more than {:g} s, as --seconds says", options.seconds)
+      seen.batches.size() < wanted.batches ? fmt::format("; no more of them in {:g} s, see --seconds", options.seconds)
                                            : "");
   for (const std::string& line : diagnosis_lines(found)) console.info("{}", line);
   if (!json_file.empty()) {
@@ -160,7 +160,7 @@ void add_diagnose_bottleneck(CLI::App& diagnose, Program& program) {
                    "what a step takes, instead of the model's own steps [the model]")
       ->check(CLI::NonNegativeNumber)
       ->type_name("MS");
-  command->add_option("--seconds", options->seconds, "take no more batches after this time, however few there were")
+  command->add_option("--seconds", options->seconds, "end by then, with fewer batches where each takes long")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->type_name("S");

@@ -6,5 +6,7 @@
 namespace myxtts {
 
 void add_diagnose_bottleneck(CLI::App& diagnose, Program& program);
+void add_diagnose_retracing(CLI::App& diagnose, Program& program);
+void add_diagnose_report(CLI::App& diagnose, Program& program);
 
 }  // namespace myxtts

@@ -242,6 +242,7 @@ std::string verdict_of(const Diagnosis& result, const PipelineSetup& setup, cons
           waiting(result));
     case Cause::gpu_under_used:
     case Cause::retraces:
+    case Cause::input:
       break;  // of a finished run: see run_diagnosis.h
   }
   return "";
@@ -311,6 +312,8 @@ std::string_view name_of(Cause cause) {
       return "GPU under-used";
     case Cause::retraces:
       return "retraces";
+    case Cause::input:
+      return "data loading";
   }
   return "";
 }

@@ -53,6 +53,7 @@ enum class Cause {
   uneven_consumer,       // it does not wait, but its own time swings
   gpu_under_used,        // of a finished run: little waiting, and a GPU that rests all the same
   retraces,              // of a finished run: the step is captured again and again
+  input,                 // of a finished run that did not record its loader's stages
 };
 std::string_view name_of(Cause cause);
 

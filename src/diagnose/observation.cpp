@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include <sys/resource.h>
 
@@ -53,25 +54,37 @@ class KeptBatch {
   DeviceBuffer on_device_;
 };
 
+// Tells whether one more batch, of the length of the last, ends in time.
+class Deadline {
+ public:
+  explicit Deadline(double seconds) : seconds_(seconds) {}
+
+  bool allows_one_more(double share = 1) {
+    const double now_s = clock_.seconds(), last_s = now_s - std::exchange(before_s_, now_s);
+    return now_s + last_s <= share * seconds_;
+  }
+
+ private:
+  double seconds_, before_s_ = 0;
+  Stopwatch clock_;
+};
+
 // What the observed batches would have taken with their data at hand: each by its shape. Shapes that were not kept
 // count as they were.
 double replay_ms(const std::vector<KeptBatch>& kept, const Consumer& consumer,
-                 const std::vector<ObservedBatch>& batches, double seconds) {
-  constexpr int repeats = 2;
-  const Stopwatch whole;
+                 const std::vector<ObservedBatch>& batches, Deadline& deadline) {
   struct Sum {
     double ms = 0;
     int count = 0;
   };
   std::map<size_t, Sum> by_shape;
-  for (int repeat = 0; repeat < repeats; ++repeat) {
-    for (const KeptBatch& one : kept) {
-      if (whole.seconds() > seconds) break;
-      const Stopwatch clock;
-      consumer.consume(one.batch());
-      Sum& sum = by_shape[one.batch().shape];
-      sum.ms += clock.ms(), ++sum.count;
-    }
+  constexpr size_t repeats = 2;
+  for (size_t i = 0; i < repeats * kept.size() && (i == 0 || deadline.allows_one_more()); ++i) {
+    const KeptBatch& one = kept[i % kept.size()];
+    const Stopwatch clock;
+    consumer.consume(one.batch());
+    Sum& sum = by_shape[one.batch().shape];
+    sum.ms += clock.ms(), ++sum.count;
   }
   double total = 0;
   for (const ObservedBatch& batch : batches) {
@@ -101,10 +114,10 @@ Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consume
   };
   Observation seen;
   seen.consumer = consumer.name;
-  constexpr double warm_up_share = 0.25, replay_share = 0.15;
+  constexpr double warm_by = 0.2, observed_by = 0.85;  // shares of the time
   constexpr size_t fewest = 2;
-  const Stopwatch warming;
-  for (size_t i = 0; i < options.warm_up && (i == 0 || warming.seconds() < warm_up_share * options.seconds); ++i) {
+  Deadline deadline(options.seconds);
+  for (size_t i = 0; i < options.warm_up && (i == 0 || deadline.allows_one_more(warm_by)); ++i) {
     const LoadedBatch& batch = source->next(consumer.stream);
     consumer.consume(batch);
     keep(batch);
@@ -113,7 +126,7 @@ Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consume
   seen.before = source->stats();
   const double cpu_before_s = cpu_seconds();
   const Stopwatch whole;
-  for (size_t i = 0; i < options.batches && (i < fewest || whole.seconds() < options.seconds); ++i) {
+  for (size_t i = 0; i < options.batches && (deadline.allows_one_more(observed_by) || i < fewest); ++i) {
     ObservedBatch one;
     const LoaderStats before = source->stats();
     one.ready_batches = before.ready_batches;
@@ -132,7 +145,7 @@ Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consume
   seen.after = source->stats();
   if (consumer.take_busy_ms) seen.gpu_busy = std::min(1.0, consumer.take_busy_ms() / (seen.wall_s * 1e3));
   source.reset();
-  if (!kept.empty()) seen.free_ms = replay_ms(kept, consumer, seen.batches, replay_share * options.seconds);
+  if (!kept.empty()) seen.free_ms = replay_ms(kept, consumer, seen.batches, deadline);
   return seen;
 }
 

@@ -24,8 +24,9 @@ std::vector<PageFigure> key_figures(const Diagnosis& found) {
        : found.input_bound == InputBound::moderately ? "moderately input-bound"
                                                      : "highly input-bound"}};
   if (!found.stages.empty()) {
-    all.push_back(
-        {"Limiting stage", std::string(name_of(found.limits)), fmt::format("{:.1f} x its own time", found.limits_by)});
+    all.push_back({"Limiting stage", std::string(name_of(found.limits)),
+                   found.limits == Stage::consumer ? "as it should be"
+                                                   : fmt::format("{:.1f} x the consumer's time", found.limits_by)});
   }
   if (found.headroom) {
     all.push_back({"Headroom", fmt::format("{:.2f} x", *found.headroom), "if data were free"});
@@ -82,7 +83,7 @@ struct Clock {
 std::string stages_timeline(const Observation& seen, const Clock& clock) {
   constexpr size_t shown = 24;
   std::vector<TimelineLane> lanes = {
-      {"read and decode", {}}, {"hand over", {}}, {"consumer waits", {}}, {"consumer works", {}}};
+      {"read and decode", 0, {}}, {"hand over", 5, {}}, {"consumer waits", 1, {}}, {"consumer works", 2, {}}};
   for (size_t i = 0; i < seen.batches.size(); ++i) {
     const ObservedBatch& batch = seen.batches[i];
     const BatchTimes& times = batch.times;
@@ -114,9 +115,10 @@ class BusyOverTime {
     }
   }
 
-  std::vector<Point> points() const {
+  // Those that end by `known_ms`.
+  std::vector<Point> points(double known_ms) const {
     std::vector<Point> points;
-    for (size_t i = 0; i < sums_.size(); ++i) {
+    for (size_t i = 0; i < sums_.size() && static_cast<double>(i + 1) * width_ms_ <= known_ms + 1e-6; ++i) {
       points.push_back({(static_cast<double>(i) + 0.5) * width_ms_, 100 * std::min(1.0, sums_[i])});
     }
     return points;
@@ -138,7 +140,9 @@ std::string busy_chart(const Observation& seen, const PipelineSetup& setup, cons
     consumer.add(clock.at(batch.taken_ns), clock.at(batch.done_ns), 1);
   }
   LineChart chart{"Busy over time", "ms from the first batch", "%", {}, false, true};
-  chart.series = {{"consumer", consumer.points()}, {"workers", workers.points()}};
+  // What workers did later was for batches that nobody took.
+  const double known_ms = clock.at(seen.batches.back().times.rows_done_ns);
+  chart.series = {{"consumer", consumer.points(length_ms)}, {"workers", workers.points(known_ms)}};
   return make_line_chart(chart);
 }
 
@@ -190,7 +194,7 @@ std::string padding_chart(const Observation& seen, const std::vector<Shape>& sha
     const std::string name = shape < shapes.size() ? fmt::format("{} x {} x {}", shapes[shape].batch_size,
                                                                  shapes[shape].text_length, shapes[shape].mel_frames)
                                                    : fmt::format("shape {}", shape + 1);
-    bars.push_back({name, share, fmt::format("{} padding, {} batches", percent(share), sum.batches)});
+    bars.push_back({name, share, fmt::format("{} in {} batches", percent(share), sum.batches)});
   }
   return make_share_bars("Padding by shape: clips x tokens x mel frames", bars);
 }
@@ -199,7 +203,7 @@ std::string padding_chart(const Observation& seen, const std::vector<Shape>& sha
 
 std::string make_diagnosis_page(const Diagnosis& found, const DiagnosisPage& wanted) {
   HtmlPage page(wanted.title);
-  page.verdict(found.healthy, found.healthy ? "Healthy" : "A problem was found", found.verdict);
+  page.verdict(found.healthy, found.healthy ? "No problem found" : "A problem was found", found.verdict);
   page.figures(key_figures(found));
   page.list(found.findings);
   recommendations_table(page, found);

@@ -130,6 +130,7 @@ std::vector<Recommendation> recommend(const Diagnosis& found, const PipelineSetu
       break;
     case Cause::gpu_under_used:
     case Cause::retraces:
+    case Cause::input:
       break;
   }
   if (setup.model_on_gpu && !setup.static_shapes) {

@@ -238,7 +238,7 @@ std::string make_histogram(std::string_view title, std::string_view x_label, std
 }
 
 std::string make_share_bars(std::string_view title, std::span<const ShareBar> bars) {
-  constexpr double row = 26, first = 40, name_end = 200, bar_end = 560;
+  constexpr double row = 26, first = 40, name_end = 150, bar_end = 500;
   std::string text;
   for (const ShareBar& bar : bars) text += fmt::format("{}: {:.0f} %. ", bar.name, 100 * bar.share);
   std::string svg = start_svg(title, text, first + row * static_cast<double>(bars.size()) + 8);
@@ -279,7 +279,7 @@ std::string make_timeline(std::string_view title, std::string_view x_label, std:
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" rx=\"1.5\" style=\"fill:{}\" "
           "fill-opacity=\"{}\"><title>{}</title></rect>",
           x.place(begin), y + static_cast<double>(row) * (thick + gap), std::max(0.6, x.place(end) - x.place(begin)),
-          thick, colour_of(lane), i % 2 == 0 ? "0.95" : "0.65", escape_html(bar.name));
+          thick, colour_of(lanes[lane].colour), i % 2 == 0 ? "0.95" : "0.65", escape_html(bar.name));
     }
     const double rows = static_cast<double>(std::max<size_t>(1, ends.size()));
     drawn += text_at(start - 10, y + thick - 2, "end", lanes[lane].name) + "\n";

@@ -56,6 +56,7 @@ struct TimelineBar {
 };
 struct TimelineLane {
   std::string name;
+  size_t colour;                  // of the page's, from 0
   std::vector<TimelineBar> bars;  // in ascending order of their beginning
 };
 // Only what lies between `from` and `to` is drawn.

@@ -24,11 +24,11 @@ h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; }
   font-variant-numeric: tabular-nums; } .figures dd + dd { font-size: .8rem; font-weight: 400; }
 .scroll { overflow-x: auto; } .scroll:focus-visible, a:focus-visible { outline: 3px solid var(--line-1);
   outline-offset: 2px; }
-table { border-collapse: collapse; } caption { text-align: start; padding-bottom: .4rem; font-size: .9rem; }
+table { border-collapse: collapse; width: 100%; } caption { text-align: start; padding-bottom: .4rem; font-size: .9rem; }
 .mark { display: inline-block; padding: 0 .55rem; border-radius: 1rem; font-size: .85rem; font-weight: 600;
   color: var(--tone); border: 1px solid var(--tone); }
 td, th { padding: .35rem 1rem .35rem 0; text-align: start; vertical-align: top; border-bottom: 1px solid var(--edge); }
-tbody th { font-weight: 500; }
+tbody th { font-weight: 500; white-space: nowrap; }
 svg { width: 100%; height: auto; display: block; }
 img { max-width: 100%; image-rendering: pixelated; }
 audio { width: 100%; }

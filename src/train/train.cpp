@@ -53,6 +53,7 @@ struct Window {
   int64_t steps = 0, clips = 0, frames = 0, true_frames = 0;
   double wait_s = 0, audio_s = 0;
   double paused_s = 0;  // for validation, samples and checkpoints
+  LoaderStats loader;   // when it began
 };
 
 // Time that does not count as training. Pauses come one after another, never one in another.
@@ -131,6 +132,7 @@ class Run {
       warn("static shapes are off: each new length is a new shape, for which a recorded step must be recorded again");
     }
     const std::unique_ptr<BatchSource> source = open_feed(feed, input_.corpus, plan_);
+    source_ = source.get();
     const Stopwatch recording;
     step_->record(declared_signatures());
     if (step_->recordings() > 0) {
@@ -302,6 +304,7 @@ class Run {
     report.audio_s_per_s = window_.audio_s / seconds;
     report.padding =
         1 - static_cast<double>(window_.true_frames) / static_cast<double>(std::max<int64_t>(1, window_.frames));
+    report_loader(report);
     metrics_->step(report);
     tolerate("the TensorBoard file", [&] { record_scalars(report); });
     last_report_ = report;
@@ -318,6 +321,17 @@ class Run {
            report.figures.skipped_in_a_row, config_.learning_rate, position_.epoch, position_.batch);
     }
     window_ = {};
+    window_.loader = source_->stats();
+  }
+
+  void report_loader(StepReport& report) const {
+    const LoaderStats stats = source_->stats(), &before = window_.loader;
+    const double seconds = window_.clock.seconds() * static_cast<double>(std::max<size_t>(1, stats.active_workers));
+    const double busy_s = stats.rows_busy_s - before.rows_busy_s;
+    const double read_s = stats.read_s - before.read_s, features_s = stats.features_s - before.features_s;
+    report.loader_reading = read_s / seconds, report.loader_features = features_s / seconds;
+    report.loader_decoding = std::max(0.0, busy_s - read_s - features_s) / seconds;
+    report.loader_ready = static_cast<int64_t>(stats.ready_batches);
   }
 
   void record_scalars(const StepReport& report) {
@@ -460,6 +474,7 @@ class Run {
   RetraceMonitor monitor_;
   fs::path folder_;
   int64_t total_steps_ = 0, warmup_ = 0;
+  const BatchSource* source_ = nullptr;  // while it goes
   std::optional<TrainingStep> step_;
   std::optional<BusyClock> busy_;
   std::optional<CheckpointFolder> checkpoints_;
