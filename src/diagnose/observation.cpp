@@ -71,21 +71,22 @@ class Deadline {
 
 // What the observed batches would have taken with their data at hand: each by its shape. Shapes that were not kept
 // count as they were.
-double replay_ms(const std::vector<KeptBatch>& kept, const Consumer& consumer,
-                 const std::vector<ObservedBatch>& batches, Deadline& deadline) {
+std::optional<double> replay_ms(const std::vector<KeptBatch>& kept, const Consumer& consumer,
+                                const std::vector<ObservedBatch>& batches, Deadline& deadline) {
   struct Sum {
     double ms = 0;
     int count = 0;
   };
   std::map<size_t, Sum> by_shape;
   constexpr size_t repeats = 2;
-  for (size_t i = 0; i < repeats * kept.size() && (i == 0 || deadline.allows_one_more()); ++i) {
+  for (size_t i = 0; i < repeats * kept.size() && deadline.allows_one_more(); ++i) {
     const KeptBatch& one = kept[i % kept.size()];
     const Stopwatch clock;
     consumer.consume(one.batch());
     Sum& sum = by_shape[one.batch().shape];
     sum.ms += clock.ms(), ++sum.count;
   }
+  if (by_shape.empty()) return {};
   double total = 0;
   for (const ObservedBatch& batch : batches) {
     const auto found = by_shape.find(batch.shape);
@@ -145,7 +146,7 @@ Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consume
   seen.after = source->stats();
   if (consumer.take_busy_ms) seen.gpu_busy = std::min(1.0, consumer.take_busy_ms() / (seen.wall_s * 1e3));
   source.reset();
-  if (!kept.empty()) seen.free_ms = replay_ms(kept, consumer, seen.batches, deadline);
+  seen.free_ms = replay_ms(kept, consumer, seen.batches, deadline);
   return seen;
 }
 

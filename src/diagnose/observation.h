@@ -30,7 +30,8 @@ struct Observation {
   std::vector<ObservedBatch> batches;
   LoaderStats before, after;  // over those batches
   double wall_s = 0, cpu_s = 0;
-  std::optional<double> free_ms;   // a batch, where data cost nothing: cached batches consumed again
+  std::optional<double>
+      free_ms;  // a batch, where data cost nothing: cached batches consumed again; nothing: no time left
   std::optional<double> gpu_busy;  // share of the time
 };
 

@@ -63,6 +63,10 @@ def diagnose(*arguments, out, status=None, timeout=60, **environment):
     return done.returncode, json.loads(out.read_text()), done.stdout
 
 
+# One thread: two that share their cores with others wait for each other most of the time.
+ALONE = {"OMP_NUM_THREADS": "1"}
+
+
 def bottleneck(corpus, tmp_path, *arguments, **more):
     common = ["bottleneck", "--train-data", corpus, "--batch-size", 4, "--device", "cpu"]
     return diagnose(*common, *arguments, out=tmp_path / "out.json", **more)
@@ -152,7 +156,7 @@ def test_stalls_are_found_with_their_period(stalled):
 
 def test_with_the_model_it_ends_within_half_a_minute(corpus, tmp_path):
     start = time.monotonic()
-    _, found, text = diagnose("bottleneck", "--train-data", corpus, "--num-batches", 50, "--device", "cpu", out=tmp_path / "o.json")
+    _, found, text = diagnose("bottleneck", "--train-data", corpus, "--num-batches", 50, "--device", "cpu", out=tmp_path / "o.json", **ALONE)
     assert time.monotonic() - start < 30
     assert "the tiny model on the CPU" in text and found["consumer"] == "the tiny model on the CPU"
     assert found["limiting_stage"] == "consumer" and found["batches"] >= 2
@@ -196,12 +200,12 @@ def test_wrong_input_is_said_in_one_sentence(myxtts, arguments, word):
 
 def test_static_shapes_are_not_retraced_and_others_are(corpus, tmp_path):
     common = ["retracing", "--train-data", corpus, "--batch-size", 1, "--shape-buckets", 2, "--max-mel-frames", 300, "--device", "cpu", "--steps", 6]
-    status, sound, text = diagnose(*common, out=tmp_path / "o.json")
+    status, sound, text = diagnose(*common, out=tmp_path / "o.json", **ALONE)
     assert status == 0 and sound["config_ok"] and sound["problems"] == [] and "No retracing" in sound["verdict"]
     assert sound["steps"] == 6 and sound["retraces"] == 0 and 1 <= sound["captures"] == len(sound["shapes"]) <= 2
     assert all(shape["declared"] and shape["text"][0] == 1 and len(shape["mel"]) == 3 for shape in sound["shapes"])
     assert sound["mean_s"] > 0 and sound["std_s"] >= 0 and "±" in text
-    status, dynamic, text = diagnose(*common, "--disable-static-shapes", out=tmp_path / "o.json")
+    status, dynamic, text = diagnose(*common, "--disable-static-shapes", out=tmp_path / "o.json", **ALONE)
     assert status == 1 and not dynamic["config_ok"] and dynamic["retraces"] == dynamic["captures"] - 1 >= 2
     assert "instead of" in dynamic["verdict"] and len(dynamic["changes"]) == dynamic["retraces"]
     assert {problem["key"] for problem in dynamic["problems"]} == {"data.pad_to_fixed_length", "training.enable_graph_mode"}
@@ -214,7 +218,7 @@ def test_a_config_with_errors_is_explained_and_a_corpus_is_made_where_none_is_gi
     assert status == 1 and not wrong["config_ok"] and wrong["steps"] == 0
     assert "batch_sise" in wrong["problems"][0]["problem"] and "batch_size" in wrong["problems"][0]["fix"]
     (tmp_path / "eager.yaml").write_text("batch_size: 1\nmax_mel_frames: 200\ntraining: {enable_eager_debug: true}\n")
-    status, eager, text = diagnose("retracing", "--config", tmp_path / "eager.yaml", "--steps", 2, "--device", "cpu", out=tmp_path / "o.json", TMPDIR=str(tmp_path))
+    status, eager, text = diagnose("retracing", "--config", tmp_path / "eager.yaml", "--steps", 2, "--device", "cpu", out=tmp_path / "o.json", TMPDIR=str(tmp_path), **ALONE)
     assert status == 1 and eager["steps"] == 2 and eager["retraces"] == 0 and "a small one made for this" in text
     (problem,) = eager["problems"]
     assert problem["key"] == "training.enable_eager_debug" and "false" in problem["fix"]
