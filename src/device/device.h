@@ -16,6 +16,7 @@ using StreamHandle = CUstream_st*;  // a cudaStream_t; null is the default strea
 
 int device_count();
 std::string device_name(int device);
+std::string device_bus_id(int device);  // where it sits: CUDA and the driver number GPUs differently
 bool can_reach(int device, int other);  // memory of the other by copies that do not pass through the host
 
 struct DeviceMemory {

@@ -22,6 +22,12 @@ std::string device_name(int device) {
   return properties.name;
 }
 
+std::string device_bus_id(int device) {
+  std::array<char, 32> id{};
+  CUDA_CHECK(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device));
+  return id.data();
+}
+
 bool can_reach(int device, int other) {
   int can = 0;
   return device == other || (cudaDeviceCanAccessPeer(&can, device, other) == cudaSuccess && can == 1);

@@ -15,6 +15,7 @@ namespace {
 
 int device_count() { return 0; }
 std::string device_name(int) { missing(); }
+std::string device_bus_id(int) { missing(); }
 bool can_reach(int, int) { missing(); }
 DeviceMemory device_memory(int) { missing(); }
 int parse_device(const std::string&) { missing(); }
