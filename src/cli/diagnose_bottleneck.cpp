@@ -112,8 +112,10 @@ int diagnose_bottleneck(const Options& options, const std::string& json_file, co
   const Observation seen =
       observe(open_feed_loudly(feed, config, corpus, plan, console), model.consumer, corpus, wanted);
   const PipelineSetup setup = setup_of(config, feed, corpus);
+  MachineView machine = view_machine(data.train_data, bytes_of(corpus));
+  if (mode.model_device >= 0) view_gpu(machine, mode.model_device);  // while it is still warm
   Diagnosis found = diagnose(seen, setup);
-  found.checks = check_list(setup, view_machine(data.train_data, bytes_of(corpus)));
+  found.checks = check_list(setup, machine);
 
   console.info(
       "{} of {}; consumer: {}{}\n", counted(seen.batches.size(), "batch", "batches"), data.train_data, seen.consumer,
@@ -127,7 +129,7 @@ int diagnose_bottleneck(const Options& options, const std::string& json_file, co
   }
   if (!options.html_file.empty()) {
     DiagnosisPage page;
-    page.title = fmt::format("What limits {}", data.train_data);
+    page.title = fmt::format("What limits {}", corpus.folder.lexically_normal().filename().string());
     page.facts = {{"corpus", data.train_data},
                   {"consumer", seen.consumer},
                   {"batches", fmt::format("{} in {:.1f} s", seen.batches.size(), seen.wall_s)},

@@ -1,6 +1,9 @@
 #include "diagnose/machine.h"
 
+#include "base/error.h"
 #include "base/memory.h"
+#include "device/device.h"
+#include "device/gpu_readings.h"
 
 #include <fstream>
 #include <set>
@@ -81,7 +84,10 @@ void look_at_governors(MachineView& view, const fs::path& root) {
   if (!governors.empty()) view.governor = fmt::format("{}", fmt::join(governors, ", "));
 }
 
-std::string gigabytes(uint64_t bytes) { return fmt::format("{:.1f} GB", static_cast<double>(bytes) * 1e-9); }
+std::string size_text(uint64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  return bytes < 1'000'000'000 ? fmt::format("{:.0f} MB", size * 1e-6) : fmt::format("{:.1f} GB", size * 1e-9);
+}
 
 Check line(std::string name, bool good, std::string value, std::string advice) {
   return {std::move(name), good ? CheckState::ok : CheckState::attention, std::move(value),
@@ -126,8 +132,8 @@ Check page_cache(const MachineView& machine) {
   const bool calm = !machine.memory_pressure || *machine.memory_pressure < 0.1;
   return line(
       "Page cache", fits && calm,
-      fmt::format("corpus {}, {} available, {} cached{}", gigabytes(machine.corpus_bytes),
-                  gigabytes(machine.available_bytes), gigabytes(machine.cached_bytes),
+      fmt::format("corpus {}, {} available, {} cached{}", size_text(machine.corpus_bytes),
+                  size_text(machine.available_bytes), size_text(machine.cached_bytes),
                   machine.memory_pressure ? fmt::format(", pressure {:.0f} %", 100 * *machine.memory_pressure) : ""),
       fits ? "other programs press for memory: clips are pushed out of the cache"
            : "the corpus does not fit into memory: every epoch reads it from the disk again");
@@ -152,7 +158,7 @@ Check pinned(const PipelineSetup& setup, const MachineView& machine) {
 
 Check clocks(const PipelineSetup& setup, const MachineView& machine) {
   if (!setup.model_on_gpu) return {"GPU clocks", CheckState::ok, "the model is on the CPU", ""};
-  if (!machine.gpu_throttled) return unknown("GPU clocks", "not read");
+  if (!machine.gpu_throttled) return unknown("GPU clocks", "the driver does not tell");
   return line("GPU clocks", !*machine.gpu_throttled,
               *machine.gpu_throttled ? fmt::format("throttled: {}", machine.gpu_throttle_reason) : "not throttled",
               "look at its cooling and its power limit");
@@ -171,6 +177,14 @@ MachineView view_machine(const fs::path& corpus, uint64_t corpus_bytes, const fs
   if (::getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur != RLIM_INFINITY)
     view.locked_bytes = locked.rlim_cur;
   return view;
+}
+
+void view_gpu(MachineView& view, int device) {
+  try {
+    view.gpu_throttle_reason = GpuReadings::of_bus_id(device_bus_id(device)).sample().throttled;
+    view.gpu_throttled = !view.gpu_throttle_reason.empty();
+  } catch (const Error&) {  // no driver, no verdict
+  }
 }
 
 std::vector<Check> check_list(const PipelineSetup& setup, const MachineView& machine) {

@@ -28,6 +28,9 @@ struct MachineView {
 MachineView view_machine(const std::filesystem::path& corpus, uint64_t corpus_bytes,
                          const std::filesystem::path& root = "/");
 
+// The clocks of the GPU that the model is on, by a CUDA device's number; left unknown where the driver does not tell.
+void view_gpu(MachineView& view, int device);
+
 // The check-list: each line ok, attention or unknown, with its value.
 std::vector<Check> check_list(const PipelineSetup& setup, const MachineView& machine);
 

@@ -70,7 +70,7 @@ void stages_table(HtmlPage& page, const Diagnosis& found) {
                     load.stage == found.limits ? "limits" : ""});
   }
   page.section("Stages");
-  page.table({"stage", "busy", "work a batch", ""}, rows,
+  page.table({"stage", "busy", "work a batch", "note"}, rows,
              "Share of the time of those who do it, and their work on a batch together");
 }
 
