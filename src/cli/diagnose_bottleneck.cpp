@@ -96,6 +96,9 @@ int diagnose_bottleneck(const Options& options, const std::string& json_file, co
   if (data.train_data.empty()) reject_input("diagnose", "no corpus is named; give --train-data DIR");
   const Mode mode = choose_mode_loudly(config, console);
   const Corpus corpus = open_corpus_loudly(data.train_data, config, {}, console);
+  if (corpus.index.size() == 0) {
+    reject_input("diagnose", "{} has no clip that can be used; see `prepare`", data.train_data);
+  }
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), data).shapes, static_cast<uint64_t>(config.training.seed));
   if (plan.batches_per_epoch() == 0) {
     reject_input("diagnose", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size", data.train_data,

@@ -52,6 +52,9 @@ class TemporaryCorpus {
 void run_steps(RetracingReport& report, const Config& config, int64_t steps, const Console& console) {
   const Mode mode = choose_mode_loudly(config, console);
   const Corpus corpus = open_corpus_loudly(config.data.train_data, config, {}, console);
+  if (corpus.index.size() == 0) {
+    reject_input("diagnose", "{} has no clip that can be used; see `prepare`", config.data.train_data);
+  }
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).shapes,
                        static_cast<uint64_t>(config.training.seed));
   if (plan.batches_per_epoch() == 0) {

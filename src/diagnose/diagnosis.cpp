@@ -189,7 +189,7 @@ std::string waiting(const Diagnosis& result) {
 
 std::string verdict_of(const Diagnosis& result, const PipelineSetup& setup, const Stalls& stalls) {
   const std::string workers = setup.workers == 1 ? "1 worker" : fmt::format("{} workers", setup.workers);
-  const auto stage_ms = [&](Stage stage) { return in_ms(load_of(result, stage).ms_per_batch); };
+  const auto stage_ms = [&](Stage stage) { return in_ms(load_of(result, stage).ms_per_batch.value_or(0)); };
   switch (result.cause) {
     case Cause::none:
       return fmt::format(

@@ -35,8 +35,8 @@ std::string_view name_of(Stage stage);
 
 struct StageLoad {
   Stage stage;
-  double busy = 0;          // share of the time of those who do it: workers, the device's thread, the consumer
-  double ms_per_batch = 0;  // their time together
+  double busy = 0;  // share of the time of those who do it: workers, the device's thread, the consumer
+  std::optional<double> ms_per_batch = {};  // their time together; nothing where it was not recorded
 };
 
 // Why the consumer waits.

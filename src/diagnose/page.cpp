@@ -66,7 +66,8 @@ void stages_table(HtmlPage& page, const Diagnosis& found) {
   if (found.stages.empty()) return;
   std::vector<TableRow> rows;
   for (const StageLoad& load : found.stages) {
-    rows.push_back({std::string(name_of(load.stage)), percent(load.busy), milliseconds(load.ms_per_batch),
+    rows.push_back({std::string(name_of(load.stage)), percent(load.busy),
+                    load.ms_per_batch ? milliseconds(*load.ms_per_batch) : "not recorded",
                     load.stage == found.limits ? "limits" : ""});
   }
   page.section("Stages");
@@ -242,6 +243,7 @@ std::vector<std::string> run_charts(const RunRecord& run) {
     LineChart chart{title, "step", "%", {}, false, true};
     for (const auto& [metric, name] : metrics) {
       Series series{name, points(metric)};
+      std::erase_if(series.points, [](const Point& point) { return !std::isfinite(point.y); });  // as on a CPU
       for (Point& point : series.points) point.y *= 100;
       if (!series.points.empty()) chart.series.push_back(std::move(series));
     }
@@ -256,6 +258,12 @@ std::vector<std::string> run_charts(const RunRecord& run) {
   }
   if (!step_ms.empty()) charts.push_back(time_histogram("Step times", step_ms));
   shares("GPU busy over time", {{"gpu_busy", "GPU busy"}});
+  shares("Workers of the loader, by what they do",
+         {{"loader_reading", "reading"}, {"loader_decoding", "decoding"}, {"loader_features", "features"}});
+  if (!points("loader_ready").empty()) {
+    charts.push_back(make_line_chart(
+        {"Batches ready in the ring", "step", "batches", {{"ready", points("loader_ready")}}, false, true}));
+  }
   shares("Padding over time", {{"padding", "padding"}});
   LineChart captures{"Captures and retraces",
                      "step",

@@ -12,7 +12,7 @@ namespace {
 
 double work_ms(const Diagnosis& found, Stage stage) {
   for (const StageLoad& load : found.stages) {
-    if (load.stage == stage) return load.ms_per_batch;
+    if (load.stage == stage) return load.ms_per_batch.value_or(0);
   }
   return 0;
 }

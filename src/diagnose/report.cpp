@@ -35,8 +35,9 @@ std::vector<std::string> diagnosis_lines(const Diagnosis& found) {
     lines.emplace_back();
     lines.push_back(fmt::format("  {:<10} {:>6}  {:>13}", "stage", "busy", "work a batch"));
     for (const StageLoad& load : found.stages) {
-      lines.push_back(fmt::format("  {:<10} {:>4.0f} %  {:>10.1f} ms{}", name_of(load.stage), 100 * load.busy,
-                                  load.ms_per_batch, load.stage == found.limits ? "  <- limits" : ""));
+      const std::string work = load.ms_per_batch ? fmt::format("{:.1f} ms", *load.ms_per_batch) : "";
+      lines.push_back(fmt::format("  {:<10} {:>4.0f} %  {:>13}{}", name_of(load.stage), 100 * load.busy, work,
+                                  load.stage == found.limits ? "  <- limits" : ""));
     }
   }
   if (!found.checks.empty()) lines.emplace_back();
@@ -59,7 +60,7 @@ std::vector<std::string> diagnosis_lines(const Diagnosis& found) {
 Json diagnosis_json(const Diagnosis& found) {
   Json stages = Json::object();
   for (const StageLoad& load : found.stages) {
-    stages[std::string(name_of(load.stage))] = {{"busy", load.busy}, {"ms_per_batch", load.ms_per_batch}};
+    stages[std::string(name_of(load.stage))] = {{"busy", load.busy}, {"ms_per_batch", maybe(load.ms_per_batch)}};
   }
   Json recommendations = Json::array(), checks = Json::array();
   for (const Recommendation& one : found.recommendations) {

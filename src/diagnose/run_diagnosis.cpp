@@ -36,9 +36,9 @@ void load_stages(Diagnosis& result, const RunRecord& run) {
   const std::vector<double> reading = values_of(run, "loader_reading");
   if (reading.empty()) return;
   const double consumer = 1 - result.input_wait_fraction;
-  result.stages = {{Stage::reading, mean_of(reading), 0},
-                   {Stage::decoding, mean_of(values_of(run, "loader_decoding")), 0},
-                   {Stage::features, mean_of(values_of(run, "loader_features")), 0},
+  result.stages = {{Stage::reading, mean_of(reading)},
+                   {Stage::decoding, mean_of(values_of(run, "loader_decoding"))},
+                   {Stage::features, mean_of(values_of(run, "loader_features"))},
                    {Stage::consumer, consumer, result.consumer_ms}};
 }
 

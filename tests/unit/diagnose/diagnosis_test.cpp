@@ -1,10 +1,13 @@
 #include "diagnose/diagnosis.h"
 
 #include "base/config_file.h"
+#include "base/error.h"
 #include "diagnose/machine.h"
 #include "diagnose/observation.h"
 #include "diagnose/recommend.h"
 #include "diagnose/report.h"
+#include "diagnose/retracing.h"
+#include "diagnose/run_diagnosis.h"
 
 #include <filesystem>
 #include <fstream>
@@ -261,6 +264,68 @@ TEST(Machine, the_check_list_reads_proc_and_sys) {
   EXPECT_EQ(states["CPU frequency"], CheckState::attention);
   EXPECT_EQ(states["Storage"], CheckState::unknown);
   fs::remove_all(root);
+}
+
+// A run whose every line says the same.
+RunRecord recorded(double step_ms, double wait_ms, std::map<std::string, double> more = {}) {
+  RunRecord run;
+  run.name = "run";
+  more["step_ms"] = step_ms, more["input_wait_ms"] = wait_ms;
+  for (int step = 10; step <= 500; step += 10) {
+    for (const auto& [key, value] : more) run.metrics[key].push_back({static_cast<double>(step), value});
+  }
+  return run;
+}
+
+TEST(RunDiagnosis, a_finished_run_is_judged_by_the_same_limits) {
+  EXPECT_TRUE(diagnose_run(recorded(100, 1), {}).healthy);
+  Diagnosis found = diagnose_run(recorded(100, 10), {});
+  EXPECT_EQ(found.cause, Cause::input);
+  EXPECT_EQ(found.input_bound, InputBound::moderately);
+  EXPECT_NEAR(*found.headroom, 100.0 / 90, 1e-6);
+  found = diagnose_run(recorded(100, 50, {{"loader_reading", 0.1}, {"loader_decoding", 0.8}, {"loader_features", 0.1}}),
+                       {});
+  EXPECT_EQ(found.cause, Cause::decoding);
+  EXPECT_EQ(found.limits, Stage::decoding);
+  EXPECT_NE(found.verdict.find("Decoding limited this run"), std::string::npos) << found.verdict;
+  EXPECT_EQ(diagnose_run(recorded(100, 1, {{"gpu_busy", 0.3}}), {}).cause, Cause::gpu_under_used);
+  EXPECT_TRUE(diagnose_run(recorded(100, 1, {{"gpu_busy", 0.95}}), {}).healthy);
+  Config slow;
+  slow.data.use_native_loading = false;
+  found = diagnose_run(recorded(100, 50), slow);
+  EXPECT_EQ(found.cause, Cause::slow_path);
+  ASSERT_EQ(found.recommendations.size(), 1U);
+  EXPECT_NEAR(*found.recommendations[0].gain, 2, 1e-6);
+  EXPECT_EQ(diagnose_run(recorded(100, 1, {{"retraces", 400}}), {}).cause, Cause::retraces);
+  EXPECT_THROW(diagnose_run(RunRecord(), {}), Error);
+}
+
+TEST(Retracing, each_setting_in_the_way_is_named_with_its_fix) {
+  EXPECT_TRUE(retracing_problems({}).empty());
+  Config config;
+  config.training.enable_graph_mode = false, config.training.enable_eager_debug = true;
+  std::vector<ConfigProblem> problems = retracing_problems(config);
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_EQ(problems[0].key, "training.enable_graph_mode");
+  EXPECT_EQ(problems[1].key, "training.enable_eager_debug");
+  for (const ConfigProblem& problem : problems) EXPECT_FALSE(problem.fix.empty());
+  const ConfigProblem error = problem_of_error("[config] data.batch_size is '-4' (my.yaml:3); it must be at least 1");
+  EXPECT_EQ(error.key, "data.batch_size");
+  EXPECT_EQ(error.problem, "data.batch_size is '-4' (my.yaml:3)");
+  EXPECT_EQ(error.fix, "it must be at least 1");
+}
+
+TEST(Retracing, its_verdict_says_what_changed) {
+  RetracingReport report;
+  report.steps = 10, report.captures = 3;
+  report.shapes = {{4, 16, 100, 80, true}};
+  EXPECT_TRUE(report.healthy());
+  EXPECT_NE(retracing_verdict(report).find("No retracing: 10 steps in 1 shape"), std::string::npos);
+  report.retraces = 2, report.changes = {"mel frames 312 instead of 296", "text 9 instead of 8"};
+  EXPECT_FALSE(report.healthy());
+  EXPECT_NE(retracing_verdict(report).find("2 retraces in 10 steps in 1 shape, the first because of mel frames 312"),
+            std::string::npos)
+      << retracing_verdict(report);
 }
 
 }  // namespace
