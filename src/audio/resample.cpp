@@ -1,5 +1,7 @@
 #include "audio/resample.h"
 
+#include "base/work_clock.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -70,6 +72,7 @@ std::vector<float> resample(std::span<const float> input, const ResampleFilter& 
 
 std::vector<float> resample(std::span<const float> input, int from_hz, int to_hz) {
   if (from_hz == to_hz) return {input.begin(), input.end()};
+  const WorkTimer timer(&WorkClock::features_ns);
   const ResampleFilter filter(from_hz, to_hz);
   if (filter.output_length(input.size()) >= static_cast<uint64_t>(filter.phases()))
     return resample(input, filter, filter.table());

@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include "base/error.h"
+#include "base/work_clock.h"
 
 #include <cerrno>
 #include <cstring>
@@ -132,6 +133,7 @@ MappedFile::~MappedFile() {
 }
 
 ReadOnlyFile::ReadOnlyFile(const fs::path& path) : path_(path) {
+  const WorkTimer timer(&WorkClock::reading_ns);
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat status {};
   if (file.number < 0 || ::fstat(file.number, &status) != 0) {
@@ -145,6 +147,7 @@ ReadOnlyFile::ReadOnlyFile(const fs::path& path) : path_(path) {
 ReadOnlyFile::~ReadOnlyFile() { ::close(descriptor_); }
 
 size_t ReadOnlyFile::read_at(uint64_t offset, std::span<std::byte> into) const {
+  const WorkTimer timer(&WorkClock::reading_ns);
   size_t done = 0;
   while (done < into.size()) {
     const ssize_t got = ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));

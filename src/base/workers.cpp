@@ -43,6 +43,10 @@ void Workers::join() {
 }
 
 void parallel_for(size_t count, size_t threads, const std::function<void(size_t)>& body) {
+  if (threads <= 1) {
+    for (size_t i = 0; i < count; ++i) body(i);
+    return;
+  }
   std::atomic<size_t> next = 0;
   std::atomic<bool> stopped = false;
   Workers workers(

@@ -32,7 +32,7 @@ class Workers {
 };
 
 // Calls `body(i)` for every i in [0, count) on `threads` threads; throws the first error after all have stopped.
-// The items are handed out in order, one at a time.
+// The items are handed out in order, one at a time. One thread is the caller's own.
 void parallel_for(size_t count, size_t threads, const std::function<void(size_t)>& body);
 
 // The cores this process may use.

@@ -95,12 +95,9 @@ int bench_varying(const Options& options, const StepBench& bench, const std::str
                   const std::string& json_file, const Console& console) {
   const std::vector<int64_t> lengths = read_lengths(options.lengths_file);
   const VaryingTimes times = measure_varying_step(bench, lengths, options.shape_buckets);
-  const auto [median, cv] = Spread(times.step_ms);
-  double all_ms = 0;
-  for (const double ms : times.step_ms) all_ms += ms;
-  const double mean = all_ms / static_cast<double>(times.step_ms.size());
-  const double longest = *std::max_element(times.step_ms.begin(), times.step_ms.end());
-  const double audio_s_per_s = times.audio_s / (all_ms * 1e-3);
+  const Spread step = spread_of(times.step_ms);
+  const double mean = step.mean, median = step.p50, longest = step.most, cv = step.variation;
+  const double audio_s_per_s = times.audio_s / (mean * static_cast<double>(times.step_ms.size()) * 1e-3);
   const auto [shortest_length, longest_length] = std::minmax_element(lengths.begin(), lengths.end());
   const std::string what =
       describe(bench, times.parameters,

@@ -5,9 +5,12 @@
 namespace myxtts {
 
 void add_diagnose_command(CLI::App& app, Program& program) {
-  CLI::App* diagnose = app.add_subcommand("diagnose", "why the GPU is not busy, measured and said in a sentence");
+  CLI::App* diagnose = app.add_subcommand("diagnose", "what limits a run, and what to do about it");
   diagnose->require_subcommand(1);
+  add_diagnose_bottleneck(*diagnose, program);
+  add_diagnose_retracing(*diagnose, program);
   add_diagnose_watch(*diagnose, program);
+  add_diagnose_report(*diagnose, program);
 }
 
 }  // namespace myxtts

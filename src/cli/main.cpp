@@ -76,8 +76,8 @@ int run(int count, char** arguments) {
   add_prepare_command(app, program);
   add_batches_command(app, program);
   add_mel_command(app, program);
-  add_diagnose_command(app, program);
   add_bench_command(app, program);
+  add_diagnose_command(app, program);
   add_demo_data_command(app, program);
   add_config_command(app, program);
   add_completion_command(app, program);

@@ -20,6 +20,8 @@ struct LoaderSlot {
   std::atomic<size_t> rows_left = 0;
   std::vector<std::vector<BadClip>> bad;  // per row
   std::vector<double> seconds;            // of audio, per row
+  std::atomic<int64_t> first_row_ns = 0, rows_done_ns = 0, read_ns = 0, decode_ns = 0, features_ns = 0;
+  std::atomic<uint64_t> bytes_read = 0;
   std::atomic<bool> failed = false;
   std::exception_ptr error;
 };

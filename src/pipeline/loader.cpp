@@ -3,6 +3,7 @@
 #include "base/bounded_queue.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/work_clock.h"
 #include "pipeline/backend.h"
 #include "pipeline/depth_tuner.h"
 #include "pipeline/gate.h"
@@ -24,7 +25,8 @@ namespace {
 // Seconds that many threads add up.
 class TimeSum {
  public:
-  void add_since(int64_t start_ns) { sum_ns_.fetch_add(now_ns() - start_ns, std::memory_order_relaxed); }
+  void add(int64_t ns) { sum_ns_.fetch_add(ns, std::memory_order_relaxed); }
+  void add_since(int64_t start_ns) { add(now_ns() - start_ns); }
   double seconds() const { return static_cast<double>(sum_ns_.load(std::memory_order_relaxed)) * 1e-9; }
 
  private:
@@ -187,6 +189,10 @@ struct Loader::State {
       slot.bad.assign(size, {});
       slot.seconds.assign(size, 0.0);
       const int64_t start_ns = now_ns();
+      batch.times = {};
+      batch.times.planned_ns = start_ns;
+      slot.first_row_ns = slot.rows_done_ns = slot.read_ns = slot.decode_ns = slot.features_ns = 0;
+      slot.bytes_read = 0;
       std::vector<size_t> needed;
       try {
         needed = naming(slot, slot.planned.clips, [&] { return backend->begin(slot); });
@@ -207,15 +213,32 @@ struct Loader::State {
       if (row.slot == nullptr) return;
       rows_waited.add_since(waiting_ns);
       const int64_t start_ns = now_ns();
+      int64_t none = 0;
+      row.slot->first_row_ns.compare_exchange_strong(none, start_ns);
+      const WorkClock before = WorkClock::of_this_thread();
       try {
         const uint64_t bytes = naming(*row.slot, std::span(row.slot->planned.clips).subspan(row.row, 1),
                                       [&] { return backend->make_row(*row.slot, row.row); });
         bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+        row.slot->bytes_read.fetch_add(bytes, std::memory_order_relaxed);
       } catch (...) {
         if (!row.slot->failed.exchange(true)) row.slot->error = std::current_exception();
       }
-      rows_busy.add_since(start_ns);
+      note_row(*row.slot, start_ns, before);
       if (row.slot->rows_left.fetch_sub(1) == 1) row.slot->rows_left.notify_one();
+    }
+  }
+
+  void note_row(LoaderSlot& slot, int64_t start_ns, const WorkClock& before) {
+    const int64_t end_ns = now_ns();
+    const int64_t read_ns = WorkClock::of_this_thread().reading_ns - before.reading_ns;
+    const int64_t features_ns = WorkClock::of_this_thread().features_ns - before.features_ns;
+    rows_busy.add(end_ns - start_ns), rows_read.add(read_ns), rows_features.add(features_ns);
+    slot.read_ns.fetch_add(read_ns, std::memory_order_relaxed);
+    slot.features_ns.fetch_add(features_ns, std::memory_order_relaxed);
+    slot.decode_ns.fetch_add(end_ns - start_ns - read_ns - features_ns, std::memory_order_relaxed);
+    int64_t latest = slot.rows_done_ns;
+    while (latest < end_ns && !slot.rows_done_ns.compare_exchange_weak(latest, end_ns)) {
     }
   }
 
@@ -236,8 +259,21 @@ struct Loader::State {
       finish_busy.add_since(finish_ns);
       for (std::vector<BadClip>& bad : slot.bad) batch.replaced.insert(batch.replaced.end(), bad.begin(), bad.end());
       batch.seconds = std::accumulate(slot.seconds.begin(), slot.seconds.end(), 0.0);
+      note_times(slot, finish_ns);
       if (!ready.push(&slot)) return;
     }
+  }
+
+  // Rows that were all in a cache took no time.
+  static void note_times(LoaderSlot& slot, int64_t finish_ns) {
+    BatchTimes& times = slot.batch.times;
+    times.rows_done_ns = slot.rows_done_ns > 0 ? slot.rows_done_ns.load() : finish_ns;
+    times.reading_ns = slot.first_row_ns > 0 ? slot.first_row_ns.load() : times.rows_done_ns;
+    times.finished_ns = now_ns();
+    times.read_s = static_cast<double>(slot.read_ns) * 1e-9;
+    times.decode_s = static_cast<double>(slot.decode_ns) * 1e-9;
+    times.features_s = static_cast<double>(slot.features_ns) * 1e-9;
+    times.bytes_read = slot.bytes_read;
   }
 
   // The consumer's thread from here on.
@@ -303,7 +339,7 @@ struct Loader::State {
   std::vector<LoaderSlot> slots;
   LoaderSlot* with_consumer = nullptr;
   std::atomic<bool> stopped = false;
-  TimeSum rows_busy, rows_waited, begin_busy, finish_waited, finish_busy;
+  TimeSum rows_busy, rows_read, rows_features, rows_waited, begin_busy, finish_waited, finish_busy;
   std::atomic<uint64_t> bytes_read = 0;
   std::atomic<uint64_t> batches = 0;
   std::atomic<double> seconds_of_audio = 0;
@@ -355,6 +391,8 @@ LoaderStats Loader::stats() const {
   stats.reading_batches = state_->reading_batches;
   stats.plan_waits_for_reading_s = state_->reading.waited_s();
   stats.rows_busy_s = state_->rows_busy.seconds(), stats.rows_wait_s = state_->rows_waited.seconds();
+  stats.read_s = state_->rows_read.seconds(), stats.features_s = state_->rows_features.seconds();
+  stats.ready_batches = state_->ready.size();
   stats.begin_busy_s = state_->begin_busy.seconds(), stats.finish_busy_s = state_->finish_busy.seconds();
   stats.plan_waits_for_room_s = static_cast<double>(state_->free_slots.stats().pop_wait_ns) * 1e-9;
   stats.finish_waits_for_rows_s = state_->finish_waited.seconds();

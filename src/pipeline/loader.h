@@ -39,6 +39,17 @@ struct LoaderOptions {
   std::function<void(const std::string&)> say = {};
 };
 
+// A batch's way through the stages: when each was done with it, on the clock of now_ns(), and what its rows took.
+struct BatchTimes {
+  int64_t planned_ns = 0;    // it got a place in the ring
+  int64_t reading_ns = 0;    // a worker took its first row
+  int64_t rows_done_ns = 0;  // the last row was read, decoded and, on the CPU, transformed
+  int64_t finished_ns = 0;   // it was handed to the device: ready
+  // Of all workers together.
+  double read_s = 0, decode_s = 0, features_s = 0;
+  uint64_t bytes_read = 0;
+};
+
 // A batch in the ring, on the loader's device. Valid until the next call of next().
 struct LoadedBatch {
   uint64_t epoch = 0, index = 0;
@@ -52,6 +63,7 @@ struct LoadedBatch {
   std::vector<uint32_t> clips;      // what is in the rows: numbers in the index, or no_clip
   std::vector<BadClip> replaced;
   double seconds = 0;  // of audio
+  BatchTimes times;
 };
 
 // Where the time goes. A stage that others wait for is the one that limits.
@@ -60,6 +72,7 @@ struct LoaderStats {
   double seconds_of_audio = 0;
   uint64_t bytes_read = 0;
   double rows_busy_s = 0;               // of all workers together
+  double read_s = 0, features_s = 0;    // of that; the rest is decoding
   double rows_wait_s = 0;               // workers without a row: the ring is full, or the plan is slower
   double begin_busy_s = 0;              // laying out batches, and waiting for memory that is still being copied from
   double finish_busy_s = 0;             // handing batches to the device
@@ -67,6 +80,7 @@ struct LoaderStats {
   double plan_waits_for_reading_s = 0;  // as many batches as may be are being read
   double finish_waits_for_rows_s = 0;   // reading is slower
   size_t active_workers = 0, ring_batches = 0, reading_batches = 0;  // as tuned
+  size_t ready_batches = 0;                                          // now
   double consumer_waits_s = 0;                                       // the loader is slower
 };
 

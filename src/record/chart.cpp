@@ -64,12 +64,12 @@ struct Axis {
   }
 };
 
-std::string start_svg(std::string_view title, std::string_view description) {
+std::string start_svg(std::string_view title, std::string_view description, double tall = height) {
   return fmt::format(
       "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" font-family=\"system-ui,sans-serif\" font-size=\"12\" "
       "fill=\"currentColor\"><title>{}</title><desc>{}</desc>"
       "<text x=\"{}\" y=\"18\" font-size=\"15\" font-weight=\"600\">{}</text>\n",
-      width, height, escape_html(title), escape_html(title), escape_html(description), left, escape_html(title));
+      width, tall, escape_html(title), escape_html(title), escape_html(description), left, escape_html(title));
 }
 
 std::string text_at(double x, double y, std::string_view anchor, std::string_view text) {
@@ -203,6 +203,7 @@ std::string make_line_chart(const LineChart& chart) {
         y.low = std::min(y.low, point.y), y.high = std::max(y.high, point.y);
       }
     }
+    if (chart.from_zero && !chart.log_y) y.low = std::min(0.0, y.low);
     x.make_room(), y.make_room();
     svg += draw_axes(chart, x, y);
     for (size_t i = 0; i < drawable.series.size(); ++i) svg += draw_series(drawable.series[i], i, x, y);
@@ -234,6 +235,66 @@ std::string make_histogram(std::string_view title, std::string_view x_label, std
   }
   svg += rule(left, bottom, right, bottom, 0.6);
   return svg + text_at((left + right) / 2, bottom + 36, "middle", x_label) + "</svg>";
+}
+
+std::string make_share_bars(std::string_view title, std::span<const ShareBar> bars) {
+  constexpr double row = 26, first = 40, name_end = 150, bar_end = 500;
+  std::string text;
+  for (const ShareBar& bar : bars) text += fmt::format("{}: {:.0f} %. ", bar.name, 100 * bar.share);
+  std::string svg = start_svg(title, text, first + row * static_cast<double>(bars.size()) + 8);
+  double y = first;
+  for (const ShareBar& bar : bars) {
+    const double share = std::clamp(bar.share, 0.0, 1.0);
+    svg += text_at(name_end - 10, y + 14, "end", bar.name);
+    svg += fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"{}\" height=\"16\" rx=\"3\" fill-opacity=\"0.12\"/>",
+                       name_end, y + 2, bar_end - name_end);
+    svg += fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"16\" rx=\"3\" style=\"fill:{}\"/>",
+                       name_end, y + 2, share * (bar_end - name_end), colour_of(0));
+    svg += text_at(bar_end + 10, y + 14, "start", bar.note) + "\n";
+    y += row;
+  }
+  return svg + "</svg>";
+}
+
+std::string make_timeline(std::string_view title, std::string_view x_label, std::span<const TimelineLane> lanes,
+                          double from, double to) {
+  constexpr double start = 150, thick = 12, gap = 3, lane_gap = 14, first = 44;
+  const Axis x{from, std::max(to, from + 1e-9), start, right, false};
+  std::string drawn, text;
+  double y = first;
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    std::vector<double> ends;  // of each row's last bar
+    double worked = 0;
+    for (size_t i = 0; i < lanes[lane].bars.size(); ++i) {
+      const TimelineBar& bar = lanes[lane].bars[i];
+      if (bar.to <= from || bar.from >= to) continue;
+      const double begin = std::max(bar.from, from), end = std::min(bar.to, to);
+      worked += end - begin;
+      size_t row = 0;
+      while (row < ends.size() && ends[row] > begin + 1e-9) ++row;
+      if (row == ends.size()) ends.push_back(0);
+      ends[row] = end;
+      // Neighbours differ a little, so that one can tell them apart.
+      drawn += fmt::format(
+          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" rx=\"1.5\" style=\"fill:{}\" "
+          "fill-opacity=\"{}\"><title>{}</title></rect>",
+          x.place(begin), y + static_cast<double>(row) * (thick + gap), std::max(0.6, x.place(end) - x.place(begin)),
+          thick, colour_of(lanes[lane].colour), i % 2 == 0 ? "0.95" : "0.65", escape_html(bar.name));
+    }
+    const double rows = static_cast<double>(std::max<size_t>(1, ends.size()));
+    drawn += text_at(start - 10, y + thick - 2, "end", lanes[lane].name) + "\n";
+    text +=
+        fmt::format("{}: {:.0f} % of the time shown. ", lanes[lane].name, 100 * std::min(1.0, worked / (to - from)));
+    y += rows * (thick + gap) - gap + lane_gap;
+    drawn += rule(start, y - lane_gap / 2, right, y - lane_gap / 2, 0.12);
+  }
+  std::string axes;
+  for (const double tick : x.ticks(8)) {
+    axes += rule(x.place(tick), first - 6, x.place(tick), y, 0.1);
+    axes += text_at(x.place(tick), y + 14, "middle", number(tick));
+  }
+  axes += text_at((start + right) / 2, y + 32, "middle", x_label);
+  return start_svg(title, text, y + 42) + axes + drawn + "</svg>";
 }
 
 }  // namespace myxtts

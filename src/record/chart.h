@@ -24,6 +24,7 @@ struct LineChart {
   std::string title, x_label, y_label;
   std::vector<Series> series;
   bool log_y = false;
+  bool from_zero = false;  // the axis begins at 0, however far away the values are
 };
 
 // Values that cannot be drawn (not finite, or not above 0 on a logarithmic scale) are left out, and the chart says how
@@ -38,5 +39,28 @@ struct HistogramBar {
   int64_t count;
 };
 std::string make_histogram(std::string_view title, std::string_view x_label, std::span<const HistogramBar> bars);
+
+// Shares from 0 to 1, one below the other, each with its name and a note.
+struct ShareBar {
+  std::string name;
+  double share;
+  std::string note;
+};
+std::string make_share_bars(std::string_view title, std::span<const ShareBar> bars);
+
+// What went on at the same time: a strip for each lane, with a bar for each stretch of work. Bars of a lane that
+// overlap lie one below the other.
+struct TimelineBar {
+  double from, to;
+  std::string name;
+};
+struct TimelineLane {
+  std::string name;
+  size_t colour;                  // of the page's, from 0
+  std::vector<TimelineBar> bars;  // in ascending order of their beginning
+};
+// Only what lies between `from` and `to` is drawn.
+std::string make_timeline(std::string_view title, std::string_view x_label, std::span<const TimelineLane> lanes,
+                          double from, double to);
 
 }  // namespace myxtts

@@ -25,6 +25,9 @@ struct StepReport {
   int64_t captures = 0, retraces = 0;
   double samples_per_s = 0, audio_s_per_s = 0;
   double padding = 0;  // share of the frames
+  // Shares of the loader's workers' time, and batches that were ready when the line was written.
+  double loader_reading = 0, loader_decoding = 0, loader_features = 0;
+  int64_t loader_ready = 0;
 };
 
 }  // namespace myxtts

@@ -58,6 +58,10 @@ void MetricsFile::step(const StepReport& report) {
   json["samples_per_s"] = report.samples_per_s;
   json["audio_s_per_s"] = report.audio_s_per_s;
   json["padding"] = report.padding;
+  json["loader_reading"] = report.loader_reading;
+  json["loader_decoding"] = report.loader_decoding;
+  json["loader_features"] = report.loader_features;
+  json["loader_ready"] = report.loader_ready;
   json["skipped"] = report.figures.skipped_total;
   line(json.dump());
 }

@@ -184,6 +184,23 @@ Weights TrainingStep::averaged_weights() const {
   return make_weights(voice_.layout(), state_.average.to(settings_.type), false);
 }
 
+StepSettings step_settings(const Config& config, at::Device device) {
+  const TrainingConfig& training = config.training;
+  StepSettings settings;
+  settings.optimizer.weight_decay = training.weight_decay;
+  settings.optimizer.gradient_clip = training.gradient_clip;
+  settings.optimizer.average_decay = training.ema_decay;
+  settings.device = device;
+  settings.type = device.is_cuda() && training.optimization_level != "basic" ? at::kBFloat16 : at::kFloat;
+  settings.accumulation = training.gradient_accumulation_steps;
+  settings.fused = training.enable_fused_kernels && !training.enable_eager_debug;
+  settings.inspect = training.enable_eager_debug;
+  // Without static shapes nearly every batch would be a recording of its own.
+  settings.record =
+      device.is_cuda() && training.enable_graph_mode && !training.enable_eager_debug && config.data.pad_to_fixed_length;
+  return settings;
+}
+
 VoiceBatch wrap_batch(const LoadedBatch& batch, const Corpus& corpus, at::Device device, bool dynamic) {
   const auto ints = at::TensorOptions().dtype(at::kInt).device(device);
   VoiceBatch wrapped;

@@ -94,6 +94,10 @@ class TrainingStep {
   std::unique_ptr<Recording> recorded_update_;
 };
 
+// As a configuration asks for it. Without static shapes nothing is recorded: nearly every batch would be a recording of
+// its own.
+StepSettings step_settings(const Config& config, at::Device device);
+
 // The loader's batch as tensors on its device; cut to its longest clip where `dynamic`.
 VoiceBatch wrap_batch(const LoadedBatch& batch, const Corpus& corpus, at::Device device, bool dynamic);
 

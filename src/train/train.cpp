@@ -48,21 +48,13 @@ uint64_t noise_seed(int64_t seed, uint64_t batch, bool validation) {
   return hash_bytes(numbers, sizeof(numbers)) >> 1;
 }
 
-VoiceDescription describe_voice(const Config& config, const Corpus& corpus) {
-  VoiceDescription voice;
-  voice.config = config;
-  voice.vocabulary = corpus.vocabulary;
-  voice.mel_mean = corpus.index.summary().mel_mean;
-  voice.mel_deviation = corpus.index.summary().mel_std > 0 ? corpus.index.summary().mel_std : 1;
-  return voice;
-}
-
 // Sums over the steps since the last that was logged.
 struct Window {
   Stopwatch clock;
   int64_t steps = 0, clips = 0, frames = 0, true_frames = 0;
   double wait_s = 0, audio_s = 0;
   double paused_s = 0;  // for validation, samples and checkpoints
+  LoaderStats loader;   // when it began
 };
 
 // Time that does not count as training. Pauses come one after another, never one in another.
@@ -114,17 +106,7 @@ class Run {
     checkpoints_->remove_leftovers();
     constexpr int64_t longest_warmup = 1000;
     warmup_ = config_.warmup_steps >= 0 ? config_.warmup_steps : std::min(longest_warmup, total_steps_ / 10);
-    StepSettings settings;
-    settings.optimizer.weight_decay = config_.weight_decay;
-    settings.optimizer.gradient_clip = config_.gradient_clip;
-    settings.optimizer.average_decay = config_.ema_decay;
-    settings.device = device_;
-    settings.type = device_.is_cuda() && config_.optimization_level != "basic" ? at::kBFloat16 : at::kFloat;
-    settings.accumulation = config_.gradient_accumulation_steps;
-    settings.fused = config_.enable_fused_kernels && !config_.enable_eager_debug;
-    settings.inspect = config_.enable_eager_debug;
-    // Without static shapes nearly every batch would be a recording of its own.
-    settings.record = device_.is_cuda() && config_.enable_graph_mode && !config_.enable_eager_debug && !dynamic();
+    const StepSettings settings = step_settings(input.config, device_);
     step_.emplace(voice_, voice_.layout().initial(static_cast<uint64_t>(config_.seed)), settings);
     position_.plan = plan_hash(plan_, config_.seed);
     say("{} voice of {:.1f} million weights on {} in {}", input.config.model.size,
@@ -151,6 +133,7 @@ class Run {
       warn("static shapes are off: each new length is a new shape, for which a recorded step must be recorded again");
     }
     const std::unique_ptr<BatchSource> source = open_feed(feed, input_.corpus, plan_);
+    source_ = source.get();
     const Stopwatch recording;
     step_->record(declared_signatures());
     if (step_->recordings() > 0) {
@@ -347,9 +330,11 @@ class Run {
     report.audio_s_per_s = window_.audio_s / seconds;
     report.padding =
         1 - static_cast<double>(window_.true_frames) / static_cast<double>(std::max<int64_t>(1, window_.frames));
+    report_loader(report);
     step_->send_figures();
     logging_ = report;
     window_ = {};
+    window_.loader = source_->stats();
   }
 
   void log() {
@@ -377,6 +362,16 @@ class Run {
     step_->figures();
     if (logging_) log();
     if (busy_) busy_->pause();
+  }
+
+  void report_loader(StepReport& report) const {
+    const LoaderStats stats = source_->stats(), &before = window_.loader;
+    const double seconds = window_.clock.seconds() * static_cast<double>(std::max<size_t>(1, stats.active_workers));
+    const double busy_s = stats.rows_busy_s - before.rows_busy_s;
+    const double read_s = stats.read_s - before.read_s, features_s = stats.features_s - before.features_s;
+    report.loader_reading = read_s / seconds, report.loader_features = features_s / seconds;
+    report.loader_decoding = std::max(0.0, busy_s - read_s - features_s) / seconds;
+    report.loader_ready = static_cast<int64_t>(stats.ready_batches);
   }
 
   void record_scalars(const StepReport& report) {
@@ -520,6 +515,7 @@ class Run {
   RetraceMonitor monitor_;
   fs::path folder_;
   int64_t total_steps_ = 0, warmup_ = 0;
+  const BatchSource* source_ = nullptr;  // while it goes
   std::optional<TrainingStep> step_;
   std::optional<BusyClock> busy_;
   std::optional<GpuReadings> readings_;

@@ -21,6 +21,15 @@ VoiceSpec VoiceDescription::spec() const {
   return spec;
 }
 
+VoiceDescription describe_voice(const Config& config, const Corpus& corpus) {
+  VoiceDescription voice;
+  voice.config = config;
+  voice.vocabulary = corpus.vocabulary;
+  voice.mel_mean = corpus.index.summary().mel_mean;
+  voice.mel_deviation = corpus.index.summary().mel_std > 0 ? corpus.index.summary().mel_std : 1;
+  return voice;
+}
+
 std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text) {
   const DataConfig& data = voice.config.data;
   std::string symbols = clean_text(text, data.language);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/config.h"
+#include "corpus/corpus.h"
 #include "model/voice_spec.h"
 #include "text/vocabulary.h"
 
@@ -19,6 +20,8 @@ struct VoiceDescription {
 
   VoiceSpec spec() const;
 };
+
+VoiceDescription describe_voice(const Config& config, const Corpus& corpus);
 
 // Cleaned and numbered as the texts that the voice was trained on. Throws Error naming what the voice cannot say.
 std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text);

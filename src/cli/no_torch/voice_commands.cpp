@@ -1,6 +1,7 @@
 // `train` and `synth` where no libtorch was found: they say so.
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/diagnose_command.h"
 
 #include <CLI/CLI.hpp>
 
@@ -21,6 +22,9 @@ void add_missing(CLI::App& app, Program& program, const char* name, const char* 
 
 void add_train_command(CLI::App& app, Program& program) { add_missing(app, program, "train", "train a voice"); }
 void add_synth_command(CLI::App& app, Program& program) { add_missing(app, program, "synth", "speak a text"); }
+void add_diagnose_retracing(CLI::App& diagnose, Program& program) {
+  add_missing(diagnose, program, "retracing", "will the step be captured again and again?");
+}
 void add_bench_step(CLI::App& bench, Program& program) { add_missing(bench, program, "step", "a training step"); }
 
 }  // namespace myxtts

@@ -1,4 +1,5 @@
 #include "audio/level.h"
+#include "base/work_clock.h"
 #include "features/cpu/mel_kernel.h"
 #include "features/filter_bank.h"
 #include "features/mel.h"
@@ -111,6 +112,7 @@ MelCpu::MelCpu(MelCpu&&) noexcept = default;
 const MelSpec& MelCpu::spec() const { return state_->tables.spec; }
 
 void MelCpu::compute(std::span<const float> samples, std::span<float> out) {
+  const WorkTimer timer(&WorkClock::features_ns);
   const int64_t frames = samples.empty() ? 0 : spec().frames(static_cast<int64_t>(samples.size()));
   if (frames == 0) return;
   state_->pad(samples, frames);

@@ -55,6 +55,37 @@ TEST_F(LoaderTest, the_slow_path_feeds_the_same) {
   EXPECT_THROW(open_loader(corpus, plan, slow), Error);
 }
 
+TEST_F(LoaderTest, a_batch_tells_its_way_through_the_stages) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  for (const bool native : {true, false}) {
+    LoaderOptions wanted = options(3);
+    wanted.native = native;
+    const std::unique_ptr<BatchSource> source = open_loader(corpus, plan, wanted);
+    double read_s = 0, features_s = 0;
+    uint64_t bytes = 0;
+    const int64_t before_ns = now_ns();
+    for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
+      const BatchTimes times = source->next().times;
+      EXPECT_LE(times.planned_ns, times.reading_ns);
+      EXPECT_LT(times.reading_ns, times.rows_done_ns);
+      EXPECT_LE(times.rows_done_ns, times.finished_ns);
+      EXPECT_LE(times.finished_ns, now_ns());
+      EXPECT_GT(times.read_s, 0);
+      EXPECT_GT(times.decode_s, 0);
+      EXPECT_GT(times.features_s, 0);
+      EXPECT_LE(times.read_s + times.decode_s + times.features_s, 3e-9 * static_cast<double>(now_ns() - before_ns) + 1);
+      EXPECT_GT(times.bytes_read, 4U * 2U * 15000U);
+      read_s += times.read_s, features_s += times.features_s, bytes += times.bytes_read;
+    }
+    const LoaderStats stats = source->stats();
+    EXPECT_GE(stats.read_s, read_s - 1e-9) << "with the batches on their way";
+    EXPECT_GE(stats.features_s, features_s - 1e-9);
+    EXPECT_GE(stats.bytes_read, bytes);
+    EXPECT_LE(stats.ready_batches, wanted.ring_batches);
+  }
+}
+
 TEST_F(LoaderTest, begins_anywhere_at_once_and_for_any_rank) {
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);

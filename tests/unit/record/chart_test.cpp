@@ -77,5 +77,24 @@ TEST(Chart, a_histogram_shows_each_bar) {
   EXPECT_TRUE(has(make_histogram("none", "", {}), "</svg>"));
 }
 
+TEST(Chart, a_timeline_stacks_what_overlaps_and_cuts_what_lies_outside) {
+  const std::vector<TimelineLane> lanes = {
+      {"read", 0, {{-5, 10, "first <b>"}, {5, 20, "second"}, {200, 300, "outside"}}}, {"wait", 1, {}}};
+  const std::string svg = make_timeline("stages", "ms", lanes, 0, 100);
+  EXPECT_TRUE(has(svg, "<title>first &lt;b&gt;</title>") && has(svg, "<title>second</title>"));
+  EXPECT_FALSE(has(svg, "outside"));
+  EXPECT_TRUE(has(svg, "read: 25 % of the time shown") && has(svg, "wait: 0 % of the time shown")) << svg;
+  EXPECT_TRUE(has(svg, "y=\"44.0\"") && has(svg, "y=\"59.0\"")) << "one below the other";
+  EXPECT_TRUE(has(make_timeline("none", "", {}, 0, 0), "</svg>"));
+}
+
+TEST(Chart, shares_are_bars_with_their_names_and_notes) {
+  const std::vector<ShareBar> bars = {{"short", 0.5, "50 % & more"}, {"odd", 7, "too much"}};
+  const std::string svg = make_share_bars("padding", bars);
+  for (const char* part : {"short: 50 %", ">short<", "50 % &amp; more", "width=\"175.0\"", "width=\"350.0\""}) {
+    EXPECT_TRUE(has(svg, part)) << part << svg;
+  }
+}
+
 }  // namespace
 }  // namespace myxtts

@@ -1,0 +1,390 @@
+#include "diagnose/diagnosis.h"
+
+#include "diagnose/observation.h"
+#include "diagnose/recommend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace myxtts {
+namespace {
+
+constexpr double sound_disk_mb_per_s = 20;  // even a hard disk that seeks for every clip gives about that
+
+double mean_of(const Observation& seen, double (*figure)(const ObservedBatch&)) {
+  double sum = 0;
+  for (const ObservedBatch& batch : seen.batches) sum += figure(batch);
+  return sum / static_cast<double>(seen.batches.size());
+}
+
+std::vector<double> series_of(const Observation& seen, double (*figure)(const ObservedBatch&)) {
+  std::vector<double> values;
+  for (const ObservedBatch& batch : seen.batches) values.push_back(figure(batch));
+  return values;
+}
+
+double median_of(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+// A longer shape takes longer, and nothing is wrong with that: each batch less what is usual for its shape, around the
+// mean of all.
+std::vector<double> without_shapes(const Observation& seen, const std::vector<double>& values) {
+  std::map<size_t, std::vector<double>> by_shape;
+  for (size_t i = 0; i < values.size(); ++i) by_shape[seen.batches[i].shape].push_back(values[i]);
+  std::map<size_t, double> usual;
+  for (const auto& [shape, of_shape] : by_shape) usual[shape] = median_of(of_shape);
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  std::vector<double> rest(values.size());
+  double sum = 0;
+  for (size_t i = 0; i < values.size(); ++i) sum += rest[i] = values[i] - usual[seen.batches[i].shape];
+  for (double& value : rest) value += mean - sum / static_cast<double>(rest.size());
+  return rest;
+}
+
+// Three of them at least: two slow batches are an accident.
+std::optional<double> clear_period(const std::vector<double>& values) {
+  const std::optional<double> period = period_of(values);
+  return period && *period * 3 <= static_cast<double>(values.size()) && *period >= 2 ? period : std::nullopt;
+}
+
+// Between the batches that the loader finished.
+std::vector<double> pace_of(const Observation& seen) {
+  std::vector<double> pace;
+  for (size_t i = 1; i < seen.batches.size(); ++i) {
+    pace.push_back(static_cast<double>(seen.batches[i].times.finished_ns - seen.batches[i - 1].times.finished_ns) *
+                   1e-6);
+  }
+  return pace;
+}
+
+// What was waited, and what batches out of the ring's stock will cost once it is gone: a ring that empties hides for a
+// while that the loader is the slower one. Where the loader itself waited for room it is the faster one.
+double wait_fraction(const Observation& seen) {
+  double wait_s = 0;
+  for (const ObservedBatch& batch : seen.batches) wait_s += batch.wait_ms * 1e-3;
+  double wall_s = std::max(seen.wall_s, 1e-9);
+  const double taken = static_cast<double>(seen.batches.size());
+  const double drained = static_cast<double>(seen.before.ready_batches) - static_cast<double>(seen.after.ready_batches);
+  const double room_s = seen.after.plan_waits_for_room_s - seen.before.plan_waits_for_room_s;
+  if (drained > 0 && drained < taken && room_s < 0.05 * wall_s) {
+    const double owed_s = drained * wall_s / (taken - drained);
+    wait_s += owed_s, wall_s += owed_s;
+  }
+  return std::clamp(wait_s / wall_s, 0.0, 1.0);
+}
+
+// Batches that took far longer than their like. They are the trouble where nearly all of the waiting is in them.
+struct Stalls {
+  size_t count = 0;
+  double mean_ms = 0;            // waited in one
+  double share = 0;              // of all waiting
+  Stage stage = Stage::reading;  // what took so long
+};
+
+Stalls stalls_of(const Observation& seen) {
+  const double usual_ms = median_of(series_of(seen, [](const ObservedBatch& batch) { return batch.batch_ms(); }));
+  Stalls stalls;
+  double all_ms = 0, in_stalls_ms = 0;
+  for (const ObservedBatch& batch : seen.batches) {
+    all_ms += batch.wait_ms;
+    if (batch.wait_ms < 1.5 * usual_ms) continue;
+    ++stalls.count, in_stalls_ms += batch.wait_ms;
+  }
+  if (stalls.count == 0) return stalls;
+  stalls.mean_ms = in_stalls_ms / static_cast<double>(stalls.count), stalls.share = in_stalls_ms / all_ms;
+  // Which part of the rows' time is far above its usual in some batches? Neighbours of a stalled batch stall with it.
+  double most = 0;
+  const auto look = [&](Stage stage, double (*figure)(const ObservedBatch&)) {
+    const std::vector<double> values = series_of(seen, figure);
+    const double usual = median_of(values);
+    double above = 0;
+    for (const double value : values) above += std::max(0.0, value - 3 * usual);
+    if (above > most) most = above, stalls.stage = stage;
+  };
+  look(Stage::reading, [](const ObservedBatch& batch) { return batch.times.read_s; });
+  look(Stage::decoding, [](const ObservedBatch& batch) { return batch.times.decode_s; });
+  look(Stage::features, [](const ObservedBatch& batch) { return batch.times.features_s; });
+  return stalls;
+}
+
+void load_stages(Diagnosis& result, const Observation& seen, const PipelineSetup& setup) {
+  const double read_ms = 1e3 * mean_of(seen, [](const ObservedBatch& batch) { return batch.times.read_s; });
+  const double decode_ms = 1e3 * mean_of(seen, [](const ObservedBatch& batch) { return batch.times.decode_s; });
+  const double features_ms = 1e3 * mean_of(seen, [](const ObservedBatch& batch) { return batch.times.features_s; });
+  const double copy_ms = 1e3 * mean_of(seen, [](const ObservedBatch& batch) {
+                           return static_cast<double>(batch.times.finished_ns -
+                                                      std::min(batch.times.finished_ns, batch.times.rows_done_ns)) *
+                                  1e-9;
+                         });
+  const double wall_s = std::max(seen.wall_s, 1e-9);
+  const double workers = static_cast<double>(setup.native ? std::max<size_t>(1, setup.workers) : 1);
+  const double batches_a_s = static_cast<double>(seen.batches.size()) / wall_s;
+  const auto of_workers = [&](double ms) { return std::min(1.0, ms * 1e-3 * batches_a_s / workers); };
+  const double handing_s = seen.after.finish_busy_s - seen.before.finish_busy_s;
+  const double handing_ms = setup.native ? 1e3 * handing_s / static_cast<double>(seen.batches.size()) : copy_ms;
+  result.stages = {{Stage::reading, of_workers(read_ms), read_ms},
+                   {Stage::decoding, of_workers(decode_ms), decode_ms},
+                   {Stage::features, of_workers(features_ms), features_ms},
+                   {Stage::copying, std::min(1.0, handing_ms * 1e-3 * batches_a_s), handing_ms},
+                   {Stage::consumer, std::min(1.0, result.consumer_ms * 1e-3 * batches_a_s), result.consumer_ms}};
+  const double rows_ms = (read_ms + decode_ms + features_ms) / workers;
+  result.loading_ms = setup.native ? std::max(rows_ms, handing_ms) : rows_ms;
+  double bytes = 0, read_s = 0;
+  for (const ObservedBatch& batch : seen.batches) {
+    bytes += static_cast<double>(batch.times.bytes_read), read_s += batch.times.read_s;
+  }
+  if (read_s > 0) result.storage_mb_per_s = bytes * 1e-6 / (read_s / workers);
+  const double batch_mb = bytes * 1e-6 / static_cast<double>(seen.batches.size());
+  result.asked_mb_per_s = result.consumer_ms > 0 ? batch_mb / (result.consumer_ms * 1e-3) : 0;
+}
+
+const StageLoad& load_of(const Diagnosis& result, Stage stage) {
+  return *std::find_if(result.stages.begin(), result.stages.end(),
+                       [&](const StageLoad& load) { return load.stage == stage; });
+}
+
+Cause cause_of(Diagnosis& result, const Observation& seen, const PipelineSetup& setup, const Stalls& stalls) {
+  if (result.input_bound == InputBound::no) {
+    result.limits = Stage::consumer;
+    return result.oscillating ? Cause::uneven_consumer : Cause::none;
+  }
+  const StageLoad* busiest = &result.stages[0];
+  for (const Stage stage : {Stage::decoding, Stage::features}) {
+    if (load_of(result, stage).ms_per_batch > busiest->ms_per_batch) busiest = &load_of(result, stage);
+  }
+  result.limits = busiest->stage;
+  if (!setup.native) return Cause::slow_path;
+  constexpr double nearly_all = 0.7;
+  if (stalls.count >= 2 && stalls.share > nearly_all && result.loading_ms < result.batch_ms.mean * nearly_all) {
+    result.limits = stalls.stage;
+    return Cause::stalls;
+  }
+  const double wall_s = std::max(seen.wall_s, 1e-9);
+  const double workers_busy = (seen.after.rows_busy_s - seen.before.rows_busy_s) /
+                              (wall_s * static_cast<double>(std::max<size_t>(1, setup.workers)));
+  const double copying = load_of(result, Stage::copying).busy;
+  const double beginning = (seen.after.begin_busy_s - seen.before.begin_busy_s) / wall_s;
+  if (std::max(copying, beginning) > 0.5 && std::max(copying, beginning) > workers_busy) {
+    result.limits = Stage::copying;
+    return Cause::copying;
+  }
+  const double gate = (seen.after.plan_waits_for_reading_s - seen.before.plan_waits_for_reading_s) / wall_s;
+  if (workers_busy < 0.6 && gate > 0.3) return Cause::too_few_batches_read;
+  if (result.limits == Stage::decoding) return Cause::decoding;
+  if (result.limits == Stage::features) return Cause::features;
+  return result.storage_mb_per_s < sound_disk_mb_per_s ? Cause::slow_storage : Cause::faster_than_storage;
+}
+
+std::string in_ms(double ms) { return ms < 10 ? fmt::format("{:.1f} ms", ms) : fmt::format("{:.0f} ms", ms); }
+
+std::string waiting(const Diagnosis& result) {
+  return fmt::format("the consumer waits for data {:.0f} % of the time", 100 * result.input_wait_fraction);
+}
+
+std::string verdict_of(const Diagnosis& result, const PipelineSetup& setup, const Stalls& stalls) {
+  const std::string workers = setup.workers == 1 ? "1 worker" : fmt::format("{} workers", setup.workers);
+  const auto stage_ms = [&](Stage stage) { return in_ms(load_of(result, stage).ms_per_batch.value_or(0)); };
+  switch (result.cause) {
+    case Cause::none:
+      return fmt::format(
+          "Healthy: {}, not input-bound ({:.1f} % of the time is waiting for data); the consumer sets the pace at {} a "
+          "batch.",
+          result.steady_variation < stable_variation ? "the pipeline is stable" : "the pipeline keeps up",
+          100 * result.input_wait_fraction, in_ms(result.batch_ms.mean));
+    case Cause::uneven_consumer:
+      return fmt::format(
+          "The consumer itself is uneven: its batches take {} on average and up to {}, while data are always there.",
+          in_ms(result.batch_ms.mean), in_ms(result.batch_ms.most));
+    case Cause::slow_path:
+      return fmt::format(
+          "The slow path limits: clips are loaded one at a time in the consumer's own thread, {} a batch, and {}.",
+          in_ms(result.loading_ms), waiting(result));
+    case Cause::slow_storage:
+      return fmt::format(
+          "Reading limits: the storage is slow, it gives {:.1f} MB/s where the consumer could take {:.1f} MB/s, and "
+          "{}.",
+          result.storage_mb_per_s, result.asked_mb_per_s, waiting(result));
+    case Cause::faster_than_storage:
+      return fmt::format(
+          "Reading limits: the consumer is faster than the disk, which gives {:.0f} MB/s where {} could be taken, and "
+          "{}.",
+          result.storage_mb_per_s,
+          result.consumer_ms > 0.01 ? fmt::format("{:.0f} MB/s", result.asked_mb_per_s) : "any amount",
+          waiting(result));
+    case Cause::decoding:
+      return fmt::format("Decoding limits: {} of work a batch for {}{}, and {}.", stage_ms(Stage::decoding), workers,
+                         setup.workers < setup.cores ? fmt::format(" on a machine with {} cores", setup.cores) : "",
+                         waiting(result));
+    case Cause::features:
+      return fmt::format("Features limit: {} of mel work a batch for {}{}, and {}.", stage_ms(Stage::features), workers,
+                         setup.workers < setup.cores ? fmt::format(" on a machine with {} cores", setup.cores) : "",
+                         waiting(result));
+    case Cause::copying:
+      return fmt::format("Copying limits: handing a batch to the device takes {}, and {}.", stage_ms(Stage::copying),
+                         waiting(result));
+    case Cause::too_few_batches_read:
+      return fmt::format("Too few batches are read at a time ({}): workers rest while {}.", setup.reading_batches,
+                         waiting(result));
+    case Cause::stalls:
+      return fmt::format(
+          "{} stalls for {}{}: in between the loader keeps up, and {}.",
+          stalls.stage == Stage::reading    ? "Reading"
+          : stalls.stage == Stage::decoding ? "Decoding"
+                                            : "Making features",
+          in_ms(stalls.mean_ms),
+          result.period_batches ? fmt::format(" every {:.0f} batches", *result.period_batches) : " now and then",
+          waiting(result));
+    case Cause::gpu_under_used:
+    case Cause::retraces:
+    case Cause::input:
+      break;  // of a finished run: see run_diagnosis.h
+  }
+  return "";
+}
+
+void find_rhythm(Diagnosis& result, const Observation& seen) {
+  const std::vector<double> batch_ms = series_of(seen, [](const ObservedBatch& batch) { return batch.batch_ms(); });
+  result.batch_ms = spread_of(batch_ms);
+  const std::vector<double> steady = without_shapes(seen, batch_ms);
+  result.steady_variation = spread_of(steady).variation;
+  result.oscillating = result.steady_variation > cyclic_variation;
+  if (result.oscillating) {
+    result.period_batches = clear_period(steady);
+    result.period_seen_in = result.period_batches ? "batch times" : "";
+  }
+  if (result.period_batches) return;
+  const std::vector<double> pace = pace_of(seen);
+  const Spread spread = spread_of(pace);
+  if (pace.empty() || spread.variation <= cyclic_variation || spread.most < 5 * spread.p50) return;
+  result.period_batches = clear_period(pace);
+  if (result.period_batches) {
+    result.period_seen_in = "the loader's pace, which the ring hides from the consumer";
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Stage stage) {
+  switch (stage) {
+    case Stage::reading:
+      return "reading";
+    case Stage::decoding:
+      return "decoding";
+    case Stage::features:
+      return "features";
+    case Stage::copying:
+      return "copying";
+    case Stage::consumer:
+      return "consumer";
+  }
+  return "";
+}
+
+std::string_view name_of(Cause cause) {
+  switch (cause) {
+    case Cause::none:
+      return "none";
+    case Cause::slow_path:
+      return "slow path";
+    case Cause::slow_storage:
+      return "slow storage";
+    case Cause::faster_than_storage:
+      return "consumer faster than the disk";
+    case Cause::decoding:
+      return "decoding";
+    case Cause::features:
+      return "features";
+    case Cause::copying:
+      return "copying";
+    case Cause::too_few_batches_read:
+      return "too few batches read at a time";
+    case Cause::stalls:
+      return "periodic stalls";
+    case Cause::uneven_consumer:
+      return "uneven consumer";
+    case Cause::gpu_under_used:
+      return "GPU under-used";
+    case Cause::retraces:
+      return "retraces";
+    case Cause::input:
+      return "data loading";
+  }
+  return "";
+}
+
+std::string_view name_of(CheckState state) {
+  return state == CheckState::ok ? "ok" : state == CheckState::attention ? "attention" : "unknown";
+}
+
+InputBound input_bound_of(double wait_fraction) {
+  return wait_fraction < 0.05 ? InputBound::no : wait_fraction < 0.2 ? InputBound::moderately : InputBound::highly;
+}
+
+std::string variation_finding(double variation, std::optional<double> period, std::string_view unit) {
+  if (variation > cyclic_variation) {
+    return fmt::format("High variation detected (std/mean {:.2f}){}", variation,
+                       period ? fmt::format(". Cyclic pattern identified: a slow one every {:.1f} {}", *period, unit)
+                              : ", without a period");
+  }
+  return variation < stable_variation ? fmt::format("Low variation: pipeline stable (std/mean {:.2f})", variation)
+                                      : fmt::format("Moderate variation (std/mean {:.2f})", variation);
+}
+
+std::string input_finding(double wait_fraction) {
+  const InputBound bound = input_bound_of(wait_fraction);
+  return fmt::format("{} input-bound: {:.1f} % of the time is waiting for data",
+                     bound == InputBound::no           ? "Not"
+                     : bound == InputBound::moderately ? "Moderately"
+                                                       : "Highly",
+                     100 * wait_fraction);
+}
+
+std::string loading_finding(double loading_ms) {
+  constexpr double slow_ms = 200, fast_ms = 100;
+  return fmt::format("Data loading {}: {} a batch",
+                     loading_ms > slow_ms   ? "slow"
+                     : loading_ms > fast_ms ? "moderate"
+                                            : "fast",
+                     in_ms(loading_ms));
+}
+
+std::string slow_path_finding(bool slow_path) {
+  return slow_path ? "Slow path found: data.use_native_loading is false" : "Slow path not found";
+}
+
+Diagnosis diagnose(const Observation& seen, const PipelineSetup& setup) {
+  Diagnosis result;
+  result.slow_path = !setup.native;
+  result.gpu_busy = seen.gpu_busy;
+  find_rhythm(result, seen);
+  result.consumer_ms = mean_of(seen, [](const ObservedBatch& batch) { return batch.consume_ms(); });
+  result.input_wait_fraction = wait_fraction(seen);
+  result.input_bound = input_bound_of(result.input_wait_fraction);
+  load_stages(result, seen, setup);
+  const Stalls stalls = stalls_of(seen);
+  result.cause = cause_of(result, seen, setup, stalls);
+  result.healthy = result.cause == Cause::none;
+  result.limits_by = 1 / std::max(1e-3, 1 - result.input_wait_fraction);
+  constexpr double nothing_ms = 0.01;  // a consumer that takes no time has no ceiling
+  if (seen.free_ms && *seen.free_ms > nothing_ms) result.headroom = std::max(1.0, result.batch_ms.mean / *seen.free_ms);
+  result.verdict = verdict_of(result, setup, stalls);
+  result.findings = {
+      variation_finding(result.steady_variation,
+                        result.period_seen_in == "batch times" ? result.period_batches : std::nullopt, "batches"),
+      input_finding(result.input_wait_fraction), loading_finding(result.loading_ms),
+      slow_path_finding(result.slow_path)};
+  if (result.period_batches && result.period_seen_in != "batch times") {
+    result.findings.push_back(fmt::format("The loader stalls every {:.1f} batches, seen in {}", *result.period_batches,
+                                          result.period_seen_in));
+  }
+  result.recommendations = recommend(result, setup, stalls.mean_ms);
+  return result;
+}
+
+}  // namespace myxtts

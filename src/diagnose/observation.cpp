@@ -1,0 +1,153 @@
+#include "diagnose/observation.h"
+
+#include "base/clock.h"
+#include "device/device.h"
+#include "pipeline/batch_memory.h"
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include <sys/resource.h>
+
+namespace myxtts {
+namespace {
+
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// A batch that stays when the ring goes on.
+class KeptBatch {
+ public:
+  KeptBatch(const LoadedBatch& batch, int device) : batch_(batch) {
+    const auto from = arrays_of(batch);
+    size_t bytes = 0;
+    constexpr size_t alignment = 256;
+    for (const BatchArray& array : from) bytes += array.bytes + alignment;
+    host_.resize(bytes);
+    lay_out(batch_, host_.data());
+    const auto to = arrays_of(batch_);
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (device < 0) {
+        std::memcpy(to[i].data, from[i].data, from[i].bytes);
+      } else {
+        download(device, from[i].data, {to[i].data, to[i].bytes});
+      }
+    }
+    if (device < 0) return;
+    on_device_ = DeviceBuffer(device, bytes);
+    on_device_.upload(host_);
+    lay_out(batch_, static_cast<std::byte*>(on_device_.data()));
+  }
+
+  const LoadedBatch& batch() const { return batch_; }
+
+ private:
+  LoadedBatch batch_;
+  std::vector<std::byte> host_;
+  DeviceBuffer on_device_;
+};
+
+// Tells whether one more batch, of the length of the last, ends in time.
+class Deadline {
+ public:
+  explicit Deadline(double seconds) : seconds_(seconds) {}
+
+  bool allows_one_more(double share = 1) {
+    const double now_s = clock_.seconds(), last_s = now_s - std::exchange(before_s_, now_s);
+    return now_s + last_s <= share * seconds_;
+  }
+
+ private:
+  double seconds_, before_s_ = 0;
+  Stopwatch clock_;
+};
+
+// What the observed batches would have taken with their data at hand: each by its shape. Shapes that were not kept
+// count as they were.
+std::optional<double> replay_ms(const std::vector<KeptBatch>& kept, const Consumer& consumer,
+                                const std::vector<ObservedBatch>& batches, Deadline& deadline) {
+  struct Sum {
+    double ms = 0;
+    int count = 0;
+  };
+  std::map<size_t, Sum> by_shape;
+  constexpr size_t repeats = 2;
+  for (size_t i = 0; i < repeats * kept.size() && deadline.allows_one_more(); ++i) {
+    const KeptBatch& one = kept[i % kept.size()];
+    const Stopwatch clock;
+    consumer.consume(one.batch());
+    Sum& sum = by_shape[one.batch().shape];
+    sum.ms += clock.ms(), ++sum.count;
+  }
+  if (by_shape.empty()) return {};
+  double total = 0;
+  for (const ObservedBatch& batch : batches) {
+    const auto found = by_shape.find(batch.shape);
+    total += found == by_shape.end() ? batch.consume_ms() : found->second.ms / found->second.count;
+  }
+  return total / static_cast<double>(batches.size());
+}
+
+int64_t true_frames(const LoadedBatch& batch, const Corpus& corpus) {
+  int64_t frames = 0;
+  for (const uint32_t clip : batch.clips) {
+    if (clip != no_clip) frames += corpus.index.lengths()[clip].mel_frames;
+  }
+  return frames;
+}
+
+}  // namespace
+
+Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consumer, const Corpus& corpus,
+                    const ObserveOptions& options) {
+  constexpr size_t most_kept = 8;
+  std::vector<KeptBatch> kept;
+  std::map<size_t, size_t> kept_of_shape;
+  const auto keep = [&](const LoadedBatch& batch) {
+    if (kept.size() < most_kept && ++kept_of_shape[batch.shape] <= 2) kept.emplace_back(batch, options.device);
+  };
+  Observation seen;
+  seen.consumer = consumer.name;
+  constexpr double warm_by = 0.2, observed_by = 0.85;  // shares of the time
+  constexpr size_t fewest = 2;
+  Deadline deadline(options.seconds);
+  for (size_t i = 0; i < options.warm_up && (i == 0 || deadline.allows_one_more(warm_by)); ++i) {
+    const LoadedBatch& batch = source->next(consumer.stream);
+    consumer.consume(batch);
+    keep(batch);
+  }
+  if (consumer.take_busy_ms) consumer.take_busy_ms();
+  seen.before = source->stats();
+  const double cpu_before_s = cpu_seconds();
+  const Stopwatch whole;
+  for (size_t i = 0; i < options.batches && (deadline.allows_one_more(observed_by) || i < fewest); ++i) {
+    ObservedBatch one;
+    const LoaderStats before = source->stats();
+    one.ready_batches = before.ready_batches;
+    one.asked_ns = now_ns();
+    const LoadedBatch& batch = source->next(consumer.stream);
+    one.taken_ns = now_ns();
+    one.wait_ms = 1e3 * (source->stats().consumer_waits_s - before.consumer_waits_s);
+    consumer.consume(batch);
+    one.done_ns = now_ns();
+    one.shape = batch.shape, one.times = batch.times, one.audio_s = batch.seconds;
+    one.frames = batch.rows * batch.mel_frames, one.true_frames = true_frames(batch, corpus);
+    seen.batches.push_back(one);
+    if (options.progress) options.progress(i + 1);
+  }
+  seen.wall_s = whole.seconds(), seen.cpu_s = cpu_seconds() - cpu_before_s;
+  seen.after = source->stats();
+  if (consumer.take_busy_ms) seen.gpu_busy = std::min(1.0, consumer.take_busy_ms() / (seen.wall_s * 1e3));
+  source.reset();
+  seen.free_ms = replay_ms(kept, consumer, seen.batches, deadline);
+  return seen;
+}
+
+}  // namespace myxtts

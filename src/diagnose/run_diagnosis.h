@@ -1,0 +1,15 @@
+// The same diagnosis from what a run has left behind: its metrics, and its settings where they are there.
+#pragma once
+
+#include "base/config.h"
+#include "diagnose/diagnosis.h"
+#include "record/run_report.h"
+
+#include <optional>
+
+namespace myxtts {
+
+// Throws Error when the run has no step times.
+Diagnosis diagnose_run(const RunRecord& run, const std::optional<Config>& config);
+
+}  // namespace myxtts
