@@ -34,8 +34,6 @@ import tempfile
 
 import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file
 
 from twin.voice import Voice
 
@@ -84,6 +82,20 @@ def pair_agreement(recorded, recorded_again, not_recorded):
 
 # Ours.
 
+def read_safetensors(path):
+    """Tensors by name, and the metadata: little enough to need no package."""
+    content = path.read_bytes()
+    data = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:data])
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        values = np.frombuffer(content[data + begin : data + end], {"F32": np.float32, "I32": np.int32}[entry["dtype"]])
+        tensors[name] = torch.from_numpy(values.reshape(entry["shape"]).copy())
+    return tensors, metadata
+
+
 class Program:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
@@ -123,9 +135,8 @@ class Program:
     def initial_voice(self):
         """Weights by name, and the corpus's mean and deviation: a checkpoint after one step that changes nothing."""
         self.train("initial", 1, FLOAT | {"learning_rate": 1e-12})
-        with safe_open(self.folder / "initial" / "step-00000001.safetensors", "pt") as file:
-            mel = json.loads(file.metadata()["corpus_mel"])
-            return {name.removeprefix("model."): file.get_tensor(name) for name in file.keys() if name.startswith("model.")}, mel
+        tensors, metadata = read_safetensors(self.folder / "initial" / "step-00000001.safetensors")
+        return {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}, json.loads(metadata["corpus_mel"])
 
     def batches(self, steps):
         """What training is fed, in its order."""
@@ -133,7 +144,7 @@ class Program:
         while done < steps:
             self.run("batches", "--config", self.config(steps, {}), "--epoch", epoch, "--num-batches", steps - done, "--dump", folder)
             for file in sorted(folder.iterdir()):
-                yield load_file(file)
+                yield read_safetensors(file)[0]
                 done += 1
             shutil.rmtree(folder)
             epoch += 1
