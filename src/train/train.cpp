@@ -146,6 +146,7 @@ class Run {
     while (position_.step < total_steps_ && !stop_ && !summary_.stopped_early) {
       one_step(*source);
       summary_.seconds = session.seconds();
+      if (summary_.session_steps == 1) tell_first_step();
       if (due(config_.log_every)) begin_log();
       if (logging_ && step_->figures_arrived()) log();
       if (validation_due()) validate();
@@ -252,6 +253,13 @@ class Run {
     } catch (const Error& error) {
       warn("the driver's own utilisation is not recorded: {}", error.what());
     }
+  }
+
+  // The one step that is waited for: whoever starts a run wants to know that it goes.
+  void tell_first_step() {
+    const double loss = step_->figures().loss;
+    say("the first step is done: loss {:.4f}", loss);
+    if (busy_) busy_->pause();
   }
 
   void one_step(BatchSource& source) {

@@ -1,0 +1,116 @@
+"""Claims to be measured: over an epoch of an LJSpeech-sized corpus the GPU is never without work and no step is recorded
+twice; static shapes of several lengths train more audio a second than one; the first step is done soon after the start.
+
+  python bench/epoch.py [--clips 13100] [--size normal] [--batch-size 32] [--corpus DIR] [--out FILE]
+
+The corpus is noise in clips as long as LJSpeech's (1.1 to 10.1 s, 6.6 on average) with texts of 14 characters a second:
+its steps cost what those of speech cost, its losses mean nothing. Runs: one step in a new process, three times, by the
+clock of this script (index ready, from the start of the process to the line that says the first step is done); an epoch
+in the default shapes; an epoch in one shape. MYXTTS names the program (default build/myxtts)."""
+import argparse
+import concurrent.futures
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+import wave
+
+import numpy as np
+
+PROGRAM = os.environ.get("MYXTTS", "build/myxtts")
+RATE = 22050
+
+
+def make_corpus(folder, clips):
+    random = np.random.default_rng(0)
+    noise = (random.standard_normal(RATE * 120) * 3000).astype(np.int16)
+    lengths = np.clip(random.normal(6.57, 2.2, clips), 1.1, 10.1)
+    starts = random.integers(0, RATE * 100, clips)
+    texts = ["".join(random.choice(list("abcdefghijklmnopqrstuvwxyz    "), max(8, int(length * 14)))).strip() for length in lengths]
+    (folder / "wavs").mkdir(parents=True)
+
+    def write(i):
+        with wave.open(str(folder / "wavs" / f"{i:05d}.wav"), "wb") as file:
+            file.setnchannels(1), file.setsampwidth(2), file.setframerate(RATE)
+            file.writeframes(noise[starts[i]:starts[i] + int(lengths[i] * RATE)].tobytes())
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(write, range(clips)))
+    (folder / "metadata.csv").write_text("".join(f"{i:05d}|{text}\n" for i, text in enumerate(texts)))
+
+
+def train(options, corpus, folder, *more):
+    """What the run wrote, and seconds from its start to each line it printed."""
+    config = folder.with_suffix(".yaml")
+    config.write_text("training: {log_every: 20, validate_every: 1000000, checkpoint_every: 1000000}\n")
+    report = folder.with_suffix(".json")
+    command = [PROGRAM, "train", "--config", config, "--train-data", corpus, "--checkpoint-dir", folder, "--model-size", options.size,
+               "--batch-size", options.batch_size, "--device", options.device, "--json", report, "--no-progress", *more]
+    start, lines = time.perf_counter(), []
+    with subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1) as process:
+        for line in process.stdout:
+            lines.append((time.perf_counter() - start, line.rstrip()))
+    if process.returncode != 0:
+        raise SystemExit("\n".join(line for _, line in lines))
+    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return json.loads(report.read_text()), [line for line in metrics if "loss" in line], lines
+
+
+def summary(options, corpus, folder, *more):
+    report, metrics, lines = train(options, corpus, folder, "--epochs", 1, *more)
+    steady = metrics[1:-1] or metrics
+    median = lambda key: statistics.median(line[key] for line in steady if line.get(key) is not None) if any(line.get(key) is not None for line in steady) else None
+    return {"steps": report["steps"], "seconds": report["seconds"], "captures": report["captures"], "retraces": report["retraces"],
+            "input_wait": report["input_wait"], "gpu_busy_median": median("gpu_busy"),
+            "gpu_busy_least": min((line["gpu_busy"] for line in steady if line["gpu_busy"] is not None), default=None),
+            "gpu_utilisation_median": median("gpu_utilisation"), "step_ms_median": median("step_ms"),
+            "audio_s_per_s_median": median("audio_s_per_s"), "padding_median": median("padding"),
+            "record": next((line for _, line in lines if "recorded in" in line), ""), "logged": metrics}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clips", type=int, default=13100)
+    parser.add_argument("--size", default="normal")
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--corpus", type=pathlib.Path, help="take this one; default: made for the time of the run")
+    parser.add_argument("--out", type=pathlib.Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        work = pathlib.Path(temporary)
+        corpus = options.corpus or work / "corpus"
+        if not corpus.exists():
+            make_corpus(corpus, options.clips)
+        subprocess.run([PROGRAM, "prepare", corpus], check=True, stdout=subprocess.DEVNULL)
+        first_steps = []
+        for i in range(3):
+            _, _, lines = train(options, corpus, work / f"first{i}", "--max-steps", 1, "--log-level", "info")
+            done = next(at for at, line in lines if "the first step is done" in line)
+            first_steps.append({"seconds": done, "lines": [[round(at, 3), line] for at, line in lines]})
+            print(f"first step done after {done:.2f} s")
+        several = summary(options, corpus, work / "several")
+        one = summary(options, corpus, work / "one", "--shape-buckets", 1)
+        gain = several["audio_s_per_s_median"] / one["audio_s_per_s_median"]
+        for name, run in (("several shapes", several), ("one shape", one)):
+            print(f"{name}: {run['steps']} steps of {run['step_ms_median']:.2f} ms, {run['audio_s_per_s_median']:.0f} s of audio a second, padding "
+                  f"{100 * run['padding_median']:.1f} %, GPU busy {100 * (run['gpu_busy_median'] or 0):.2f} %, input wait {100 * run['input_wait']:.3f} %, "
+                  f"captures {run['captures']}, retraces {run['retraces']}")
+        print(f"several shapes train {gain:.2f} x the audio of one")
+        if options.out:
+            options.out.write_text(json.dumps({
+                "what": f"an epoch of {options.clips} clips, {options.size}, batch {options.batch_size}",
+                "hardware": subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
+                + f", {os.cpu_count()} cores, {platform.machine()}",
+                "commit": os.environ.get("MYXTTS_COMMIT", ""), "date": datetime.date.today().isoformat(), "command": "python bench/epoch.py",
+                "first_step_s": [run["seconds"] for run in first_steps], "first_step_lines": first_steps[-1]["lines"],
+                "several_shapes": several, "one_shape": one, "gain_of_several_shapes": gain}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
