@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -73,6 +74,13 @@ def summary(options, corpus, folder, *more):
             "record": next((line for _, line in lines if "recorded in" in line), ""), "logged": metrics}
 
 
+def hardware():
+    gpu = "no GPU"
+    if shutil.which("nvidia-smi"):
+        gpu = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
+    return f"{gpu}, {os.cpu_count()} cores, {platform.machine()}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int, default=13100)
@@ -105,8 +113,7 @@ def main():
         if options.out:
             options.out.write_text(json.dumps({
                 "what": f"an epoch of {options.clips} clips, {options.size}, batch {options.batch_size}",
-                "hardware": subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
-                + f", {os.cpu_count()} cores, {platform.machine()}",
+                "hardware": hardware(),
                 "commit": os.environ.get("MYXTTS_COMMIT", ""), "date": datetime.date.today().isoformat(), "command": "python bench/epoch.py",
                 "first_step_s": [run["seconds"] for run in first_steps], "first_step_lines": first_steps[-1]["lines"],
                 "several_shapes": several, "one_shape": one, "gain_of_several_shapes": gain}, indent=1) + "\n")
