@@ -85,7 +85,7 @@ def bottleneck(corpus, tmp_path, *arguments, **more):
 def stalled(corpus, shim, tmp_path_factory):
     """A disk that stands still for 100 ms every 20 batches of 4 clips, and a ring too small to hide it."""
     folder = tmp_path_factory.mktemp("stalled")
-    flags = ["--num-batches", 160, "--consumer-ms", 10, "--buffer-size", 2, "--html", folder / "page.html"]
+    flags = ["--num-batches", 160, "--consumer-ms", 15, "--buffer-size", 2, "--html", folder / "page.html"]
     return folder, bottleneck(corpus, folder, *flags, LD_PRELOAD=shim, STALL_EVERY_CLIPS="80", STALL_S="0.1")
 
 
