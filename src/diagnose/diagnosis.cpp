@@ -163,7 +163,8 @@ Cause cause_of(Diagnosis& result, const Observation& seen, const PipelineSetup& 
   // A rhythm is evidence by itself.
   constexpr double nearly_all = 0.7, most_of_it = 0.5;
   const bool rhythm = result.oscillating && result.period_batches.has_value();
-  if (stalls.count >= 2 && stalls.share > (rhythm ? most_of_it : nearly_all) && result.loading_ms < result.batch_ms.mean * nearly_all) {
+  if (stalls.count >= 2 && stalls.share > (rhythm ? most_of_it : nearly_all) &&
+      result.loading_ms < result.batch_ms.mean * nearly_all) {
     result.limits = stalls.stage;
     return Cause::stalls;
   }
