@@ -191,13 +191,49 @@ def test_without_static_shapes_retraces_are_counted(myxtts, tiny, tmp_path):
     assert json.loads((tmp_path / "out.json").read_text())["retraces"] > 0
 
 
-def test_settings_that_change_nothing_yet_are_said(myxtts, tiny, tmp_path):
+def test_what_is_chosen_or_on_trial_is_said(myxtts, tiny, tmp_path):
     config = tmp_path / "config.yaml"
-    config.write_text("enable_xla_compilation: true\nbatch_size: 2-4\n")
+    config.write_text("enable_xla_compilation: false\nbatch_size: 2-4\n")
     done = myxtts("train", "--train-data", tiny / "corpus", "--config", config, "--optimization-level", "experimental", "--max-mel-frames", 200,
                   "--max-steps", 1, "--checkpoint-dir", tmp_path / "run")
-    for text in ("enable_fused_kernels changes nothing yet", "the range 2-4: 2 is taken", "experimental is the same as enhanced"):
-        assert text in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "experimental is the same as enhanced" in done.stderr
+    assert "batch size 4 of 2-4: a step takes about" in done.stdout
+
+
+def test_plain_operations_learn_what_fused_kernels_learn(myxtts, tiny, tmp_path):
+    losses = []
+    for fused in ("true", "false"):
+        config = tmp_path / f"{fused}.yaml"
+        config.write_text(f"training: {{enable_fused_kernels: {fused}, log_every: 1}}\n")
+        folder = tmp_path / f"run-{fused}"
+        done = myxtts("train", "--train-data", tiny / "corpus", "--config", config, "--max-mel-frames", 200, "--batch-size", 2, "--max-steps", 3,
+                      "--checkpoint-dir", folder)
+        assert done.returncode == 0, done.stderr
+        losses.append([json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines() if '"loss"' in line])
+    assert len(losses[0]) == 3
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def run_and_fail(*arguments):
+    """A training that ends with exit status 1; warnings may come before the error."""
+    done = subprocess.run([BINARY, "train", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done
+
+
+def test_strict_shapes_end_a_run_at_the_first_batch_of_another_shape(tiny, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("strict_shapes: true\n")
+    done = run_and_fail("--train-data", tiny / "corpus", "--config", config, "--max-mel-frames", 200, "--batch-size", 2, "--max-steps", 8,
+                        "--disable-static-shapes", "--checkpoint-dir", tmp_path / "run")
+    assert "a batch of another shape at step" in done.stderr and " instead of " in done.stderr
+
+
+def test_eager_debug_names_what_is_not_finite(tiny, tmp_path):
+    done = run_and_fail("--train-data", tiny / "corpus", "--enable-eager-debug", "--lr", "1e30", "--max-mel-frames", 200, "--batch-size", 2,
+                        "--max-steps", 6, "--checkpoint-dir", tmp_path / "run")
+    assert " is not finite: " in done.stderr and "[2, " in done.stderr
 
 
 def test_accumulation_and_a_validation_corpus(myxtts, tiny, tmp_path):

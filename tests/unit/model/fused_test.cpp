@@ -1,5 +1,6 @@
 #include "base/random.h"
 #include "device/device.h"
+#include "model/fused_calls.h"
 #include "model/trunk.h"
 #include "model/voice.h"
 
@@ -84,7 +85,7 @@ void expect_same(const Result& found, const Result& expected, double tolerance, 
 
 // Half precision rounds differently from gradient to gradient: fused kernels may be off about as much as plain operations.
 void expect_rounding(const Result& fused, const Result& plain, const Result& exact, const std::string& what) {
-  constexpr double always_allowed = 1e-2, factor = 1.3;
+  constexpr double always_allowed = 1e-2, factor = 2.5;  // rounding goes through three blocks: it is a matter of luck too
   const auto expect = [&](const at::Tensor& found, const at::Tensor& other, const at::Tensor& expected,
                           const std::string& which) {
     EXPECT_LT(relative(found, expected), std::max(always_allowed, factor * relative(other, expected)))
@@ -115,6 +116,75 @@ TEST(FusedTrunkGpu, gives_what_the_cpu_gives) {
       expect_rounding(run_example(true, modulated, width, at::kBFloat16, gpu),
                       run_example(false, modulated, width, at::kBFloat16, gpu), expected,
                       fmt::format("width {}, modulated {}", width, modulated));
+    }
+  }
+}
+
+// Each kernel by itself: what it made on a device, from the same values everywhere.
+std::vector<std::pair<std::string, at::Tensor>> run_kernels(int64_t width, at::ScalarType type, at::Device device) {
+  const int64_t rows = 3, positions = 70, heads = width / 64;
+  Maker make(type, device);
+  const auto values = [&](const std::vector<int64_t>& shape) { return make.leaf(shape, 1).detach(); };
+  const auto empty = [&](const at::Tensor& like) { return at::full_like(like, 77); };
+  std::vector<std::pair<std::string, at::Tensor>> made;
+  for (const bool modulated : {true, false}) {
+    const std::string name = modulated ? "modulated " : "plain ";
+    const at::Tensor x = values({rows, positions, width}), branch = values({rows, positions, width});
+    const at::Tensor modulation = values({rows, 6, width}), weight = values({width});
+    const auto part = [&](int64_t number) { return modulated ? modulation.select(1, number) : at::Tensor(); };
+    const at::Tensor scale = modulated ? part(0) : weight;
+    at::Tensor sum = empty(x), normed = empty(x), inverse = at::empty({rows, positions}, x.options().dtype(at::kFloat));
+    add_norm(x, branch, part(2), scale, part(1), sum, normed, inverse);
+    made.insert(made.end(), {{name + "sum", sum}, {name + "normed", normed}, {name + "inverse", inverse}});
+    AddNormGradients d{empty(x), {}, {}, {}, {}};
+    d.d_branch = modulated ? empty(x) : d.d_x;
+    const at::Tensor d_modulation = empty(modulation), d_weight = values({width}).clone();
+    const auto d_part = [&](int64_t number) { return modulated ? d_modulation.select(1, number) : at::Tensor(); };
+    d.d_scale = modulated ? d_part(0) : d_weight, d.d_shift = d_part(1), d.d_gate = d_part(2);
+    add_norm_backward(x, branch, part(2), scale, inverse, values({rows, positions, width}),
+                      values({rows, positions, width}), d);
+    made.insert(made.end(), {{name + "d_x", d.d_x}, {name + "d_branch", d.d_branch}});
+    if (modulated) {
+      made.emplace_back("d_modulation", d_modulation.narrow(1, 0, 3));
+    } else {
+      made.emplace_back("d_weight", d_weight);
+    }
+  }
+  const RowMask mask = make_row_mask(at::full({rows}, positions, at::TensorOptions(at::kInt).device(device)), positions, type);
+  const at::Tensor turned = values({rows, positions, 3, heads, 64}).clone();
+  rotate(turned, mask);
+  const std::vector<int64_t> part_shape = {rows, positions, heads, 64};
+  const at::Tensor d_all = empty(turned);
+  rotate_back(d_all, values(part_shape), values(part_shape), values(part_shape), mask);
+  made.insert(made.end(), {{"turned", turned}, {"d_turned", d_all}});
+
+  // Of the flow: rows of 70, 50 and no frames; tokens with one frame and with many.
+  at::Tensor tokens = at::full({rows, positions}, -1, at::kInt);
+  for (int64_t frame = 0; frame < positions; ++frame) tokens[0][frame] = static_cast<int>(frame < 40 ? frame / 10 : frame - 36);
+  for (int64_t frame = 0; frame < 50; ++frame) tokens[1][frame] = static_cast<int>(frame / 7);
+  const auto floats = [&](const std::vector<int64_t>& shape) { return values(shape).to(at::kFloat); };
+  const FlowFrames frames{floats({rows, positions, 80}), floats({rows, positions, 80}), floats({rows}).abs(),
+                          tokens.to(device), 1e-4};
+  const at::Tensor mu = floats({rows, 40, 80}).requires_grad_();
+  const FlowStart start = start_flow(frames, mu);
+  (start.squares * 0.01 + (start.input * values({rows, positions, 160})).to(at::kFloat).sum()).backward();
+  const at::Tensor flow = make.leaf({rows, positions, 80}, 1);
+  const at::Tensor squares = flow_squares(frames, flow);
+  (squares * 0.01).backward();
+  made.insert(made.end(), {{"input", start.input.detach()}, {"prior squares", start.squares.detach()},
+                           {"d_mu", mu.grad()}, {"flow squares", squares.detach()}, {"d_flow", flow.grad()}});
+  return made;
+}
+
+TEST(FusedKernelsGpu, give_what_the_cpu_gives) {
+  if (no_gpu()) GTEST_SKIP() << "no GPU";
+  for (const int64_t width : {64, 192, 256, 512, 640, 768, 1024}) {
+    const auto expected = run_kernels(width, at::kFloat, at::kCPU);
+    const auto found = run_kernels(width, at::kBFloat16, at::Device(at::kCUDA, 0));
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      constexpr double rounding = 6e-3;  // of one or two steps in bfloat16
+      EXPECT_LT(relative(found[i].second, expected[i].second), rounding) << "width " << width << ", " << found[i].first;
     }
   }
 }
