@@ -26,7 +26,9 @@ class Console {
 
   template <typename... Args>
   void info(fmt::format_string<Args...> format, Args&&... args) const {
-    if (settings_.level >= LogLevel::info) fmt::print("{}\n", fmt::format(format, std::forward<Args>(args)...));
+    if (settings_.level < LogLevel::info) return;
+    fmt::print("{}\n", fmt::format(format, std::forward<Args>(args)...));
+    std::fflush(stdout);  // whoever reads through a pipe reads it now
   }
   template <typename... Args>
   void warn(fmt::format_string<Args...> format, Args&&... args) const {

@@ -1,5 +1,6 @@
 #include "device/gpu_readings.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "device/nvml.h"
 
@@ -143,6 +144,8 @@ struct GpuReadings::State {
   GpuLimits limits;
   GpmSample before = nullptr, after = nullptr;  // null where the card does not count
   nvml::GpmMetrics metrics{};
+  Stopwatch since_count;
+  GpuSample counted;
 
   State() = default;
   State(const State&) = delete;
@@ -176,9 +179,19 @@ struct GpuReadings::State {
     }
   }
 
-  // What was counted since the last call.
+  // What was counted since the last time. The cards count in steps of a tenth of a second: in between it is the last.
   void count(GpuSample& sample) {
-    if (before == nullptr || !ask(library.gpm_sample, device, after)) return;
+    constexpr double step_s = 0.1;
+    if (before == nullptr) return;
+    if (since_count.seconds() < step_s) {
+      sample.sm_active_percent = counted.sm_active_percent;
+      sample.tensor_active_percent = counted.tensor_active_percent;
+      sample.pcie_from_gpu_mb_s = counted.pcie_from_gpu_mb_s;
+      sample.pcie_to_gpu_mb_s = counted.pcie_to_gpu_mb_s;
+      return;
+    }
+    since_count.restart();
+    if (!ask(library.gpm_sample, device, after)) return;
     const std::pair<nvml::GpmMetricId, std::optional<double>*> wanted[] = {
         {nvml::gpm_sm_active, &sample.sm_active_percent},
         {nvml::gpm_tensor_active, &sample.tensor_active_percent},
@@ -193,6 +206,7 @@ struct GpuReadings::State {
       }
     }
     std::swap(before, after);
+    counted = sample;
   }
 };
 

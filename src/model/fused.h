@@ -48,15 +48,21 @@ struct AddNormBackward {
   int64_t chunks = 1;
 };
 
-// Adds up parts over the chunks: [rows, chunks, 3, width] -> `to`, of which number `part` is taken.
+// Adds up the parts of several norms of one shape over their chunks: [rows, chunks, 3, width] -> three targets each.
+constexpr int most_sums = 40;
 template <typename T>
 struct SumParts {
-  int64_t rows = 0, chunks = 0, width = 0;
-  const float* parts = nullptr;
   struct Target {
     T* to = nullptr;     // null: not wanted
     int64_t stride = 0;  // of rows; 0: over all rows, added to what is there
-  } targets[3];
+  };
+  struct Norm {
+    const float* parts = nullptr;
+    Target targets[3];
+  };
+  int64_t rows = 0, chunks = 0, width = 0;
+  int norms = 0;
+  Norm list[most_sums];
 };
 
 // Turns queries and keys by their position, in place: values [rows, positions, 3, heads, head_width].

@@ -88,7 +88,7 @@ void add_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& g
 
 void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
                        const at::Tensor& inverse, const at::Tensor& d_normed, const at::Tensor& d_sum,
-                       const AddNormGradients& results) {
+                       const AddNormGradients& results, NormSums& sums) {
   on_device_of(sum, [&](auto type) {
     using T = decltype(type);
     AddNormBackward<T> problem;
@@ -101,20 +101,39 @@ void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at
     if constexpr (on_gpu<T>) problem.chunks = add_norm_chunks(rows, sum.size(1));
     const at::Tensor parts = at::empty({rows, problem.chunks, 3, width}, inverse.options());
     problem.parts = data<float>(parts);
-    SumParts<T> sums{rows, problem.chunks, width, problem.parts, {}};
-    const at::Tensor* targets[] = {&results.d_scale, &results.d_shift, &results.d_gate};
-    for (size_t i = 0; i < std::size(targets); ++i) {
-      sums.targets[i] = {data<T>(*targets[i]), row_stride(*targets[i])};
-    }
     if constexpr (on_gpu<T>) {
-      const StreamHandle stream = current_stream(sum.get_device());
-      add_norm_backward_on_gpu(problem, stream);
-      sum_parts_on_gpu(sums, stream);
+      add_norm_backward_on_gpu(problem, current_stream(sum.get_device()));
     } else {
       over_each(rows, [&](int64_t row) { add_norm_backward_on_cpu(problem, row); });
-      sum_parts_on_cpu(sums);
+    }
+    sums.add(parts, results);
+  });
+}
+
+void NormSums::add(const at::Tensor& parts, const AddNormGradients& results) {
+  norms_.emplace_back(parts, results);
+  if (norms_.size() == most_sums) finish();
+}
+
+void NormSums::finish() {
+  if (norms_.empty()) return;
+  const at::Tensor& first = norms_.front().first;
+  on_device_of(first, [&](auto type) {
+    using T = decltype(type);
+    SumParts<T> problem;
+    problem.rows = first.size(0), problem.chunks = first.size(1), problem.width = first.size(3);
+    for (const auto& [parts, results] : norms_) {
+      const auto target = [](const at::Tensor& to) -> typename SumParts<T>::Target { return {data<T>(to), row_stride(to)}; };
+      problem.list[problem.norms++] = {
+          data<const float>(parts), {target(results.d_scale), target(results.d_shift), target(results.d_gate)}};
+    }
+    if constexpr (on_gpu<T>) {
+      sum_parts_on_gpu(problem, current_stream(first.get_device()));
+    } else {
+      sum_parts_on_cpu(problem);
     }
   });
+  norms_.clear();
 }
 
 namespace {

@@ -4,6 +4,9 @@
 
 #include "model/blocks.h"
 
+#include <utility>
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 
 namespace myxtts {
@@ -16,9 +19,21 @@ struct AddNormGradients {
   at::Tensor d_x, d_branch;             // the same without a gate
   at::Tensor d_scale, d_shift, d_gate;  // [rows, width]: written. [width]: added to. Undefined: not wanted
 };
+
+// What the gradients of several norms of one shape have left to be added up, all at once.
+class NormSums {
+ public:
+  void add(const at::Tensor& parts, const AddNormGradients& results);
+  void finish();
+
+ private:
+  std::vector<std::pair<at::Tensor, AddNormGradients>> norms_;
+};
+
+// d_scale, d_shift and d_gate are there once `sums` is finished.
 void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
                        const at::Tensor& inverse, const at::Tensor& d_normed, const at::Tensor& d_sum,
-                       const AddNormGradients& results);
+                       const AddNormGradients& results, NormSums& sums);
 
 // values [rows, positions, 3, heads, head_width], in place.
 void rotate(const at::Tensor& values, const RowMask& mask);

@@ -75,15 +75,17 @@ void add_norm_backward_on_cpu(const AddNormBackward<float>& b, int64_t row) {
 }
 
 void sum_parts_on_cpu(const SumParts<float>& p) {
-  for (int part = 0; part < 3; ++part) {
-    const auto& target = p.targets[part];
-    if (target.to == nullptr) continue;
-    for (int64_t row = 0; row < p.rows; ++row) {
-      float* to = target.to + row * target.stride;
-      if (target.stride != 0) std::fill_n(to, p.width, 0.0F);
-      for (int64_t chunk = 0; chunk < p.chunks; ++chunk) {
-        const float* from = p.parts + ((row * p.chunks + chunk) * 3 + part) * p.width;
-        for (int64_t c = 0; c < p.width; ++c) to[c] += from[c];
+  for (int norm = 0; norm < p.norms; ++norm) {
+    for (int part = 0; part < 3; ++part) {
+      const auto& target = p.list[norm].targets[part];
+      if (target.to == nullptr) continue;
+      for (int64_t row = 0; row < p.rows; ++row) {
+        float* to = target.to + row * target.stride;
+        if (target.stride != 0) std::fill_n(to, p.width, 0.0F);
+        for (int64_t chunk = 0; chunk < p.chunks; ++chunk) {
+          const float* from = p.list[norm].parts + ((row * p.chunks + chunk) * 3 + part) * p.width;
+          for (int64_t c = 0; c < p.width; ++c) to[c] += from[c];
+        }
       }
     }
   }

@@ -3,6 +3,7 @@
 #include "model/fused.h"
 #include "model/fused_calls.h"
 #include "model/gelu_products.h"
+#include "model/side_work.h"
 #include "model/size.h"
 
 #include <algorithm>
@@ -101,9 +102,9 @@ at::Tensor flat(const at::Tensor& x) { return x.view({-1, x.size(-1)}); }
 // x [n, in] and a weight [out, in].
 at::Tensor product(const at::Tensor& x, const at::Tensor& weight) { return at::mm(x, weight.t()); }
 
-// Adds to the weight's gradient, and returns x's.
+// Adds to the weight's gradient, beside what comes next, and returns x's.
 at::Tensor product_backward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight) {
-  weight.grad().addmm_(d_out.t(), x);
+  run_beside(x.get_device(), [d_out, x, gradient = weight.grad()] { gradient.addmm_(d_out.t(), x); });
   return at::mm(d_out, weight);
 }
 
@@ -165,13 +166,8 @@ at::Tensor feed_forward_forward(const at::Tensor& normed, const Trunk::Block& bl
 
 at::Tensor feed_forward_backward(const at::Tensor& d_made, const at::Tensor& normed, const Trunk::Block& block,
                                  const Products& kept) {
-  const at::Tensor d_out = flat(d_made);
-  block.feed_out.grad().addmm_(d_out.t(), kept.after_gelu);
-  at::Tensor d_before = at::empty_like(kept.before_gelu);
-  if (!d_out.is_cuda() || !product_gelu_backward(d_out, block.feed_out, kept.before_gelu, d_before)) {
-    at::mm_out(d_before, d_out, block.feed_out);
-    at::gelu_backward_out(d_before, d_before, kept.before_gelu, "tanh");
-  }
+  const at::Tensor d_after = product_backward(flat(d_made), kept.after_gelu, block.feed_out);
+  const at::Tensor d_before = at::gelu_backward(d_after, kept.before_gelu, "tanh");
   return product_backward(d_before, flat(normed), block.feed_in).view_as(normed);
 }
 
@@ -213,19 +209,22 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
       }
     }
     at::Tensor d_sum;  // of the way past the blocks
+    NormSums sums;
     // Takes the gradient of a norm's result, and returns that of the half before it.
     const auto through_norm = [&](size_t number, const at::Tensor& d_normed) {
       Normed& made = kept->norms[number];
       const Norm by = norm_of(trunk, number), d_by = norm_of(d_trunk, number);
       AddNormGradients d{at::empty_like(made.sum), {}, d_by.scale, d_by.shift, d_by.gate};
       d.d_branch = by.gate.defined() ? at::empty_like(made.sum) : d.d_x;
-      add_norm_backward(made.sum, made.branch, by.gate, by.scale, made.inverse, d_normed, d_sum, d);
+      add_norm_backward(made.sum, made.branch, by.gate, by.scale, made.inverse, d_normed, d_sum, d, sums);
       d_sum = d.d_x;
       made.sum.reset(), made.branch.reset();
       return d.d_branch;
     };
     at::Tensor d_normed = gradients[0].contiguous();
     for (size_t i = trunk.blocks.size(); i-- > 0;) {
+      constexpr size_t products_of_two_blocks = 8;  // whose inputs may be alive beside this block's
+      join_beside(d_normed.get_device(), products_of_two_blocks);
       Products& block = kept->blocks[i];
       const at::Tensor d_fed = through_norm(2 * i + 2, d_normed);
       d_normed = feed_forward_backward(d_fed, kept->norms[2 * i + 1].normed, trunk.blocks[i], block);
@@ -234,6 +233,8 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
       block = {};
     }
     through_norm(0, d_normed);
+    sums.finish();
+    if (!trunk.more_comes) join_beside(d_normed.get_device());
     return {d_sum, d_trunk.modulation, d_trunk.last_modulation, {}};
   }
 };
@@ -249,7 +250,8 @@ at::Tensor run_trunk_fused(const Trunk& trunk, const at::Tensor& x, const RowMas
 }
 
 static_assert(std::ranges::all_of(model_sizes, [](const ModelSize& size) {
-  return std::max(size.encoder_width, size.decoder_width) <= widest_fused;
+  return std::max(size.encoder_width, size.decoder_width) <= widest_fused &&
+         2 * std::max(size.encoder_blocks, size.decoder_blocks) + 1 <= most_sums;
 }));
 
 bool can_fuse(const at::Tensor& x) { return x.scalar_type() == (x.is_cuda() ? at::kBFloat16 : at::kFloat); }

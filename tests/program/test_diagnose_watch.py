@@ -51,10 +51,10 @@ def test_bursts_are_fluctuating_with_their_period(watch, gpm, source):
 
 
 def test_short_waits_show_where_the_card_counts_activity(watch):
-    """A period of 0.16 s is smoothed away in NVML's own utilisation, which is a mean over about that time."""
-    _, counted = watch("0,100,0.16", "--interval-ms", "10", status=1, gpm=1)
+    """The card counts in steps of 0.1 s: a period of a few of them is found, with samples ten times as dense."""
+    _, counted = watch("0,100,0.6", "--interval-ms", "10", status=1, seconds=5, gpm=1)
     assert counted["verdict"] == "fluctuating"
-    assert counted["period_s"] == pytest.approx(0.16, rel=0.1)
+    assert counted["period_s"] == pytest.approx(0.6, rel=0.1)
 
 
 def test_a_low_load_is_under_used_and_its_rhythm_is_told(watch):

@@ -146,14 +146,16 @@ __global__ void __launch_bounds__(block_width, 2) add_norm_backward(AddNormBackw
 }
 
 // A block adds up a warp's width of columns of one part; its warps share the chunks.
-__global__ void __launch_bounds__(block_width) sum_parts(SumParts<Brain> p) {
-  const auto& target = p.targets[blockIdx.y];
+__global__ void __launch_bounds__(block_width) sum_parts(const __grid_constant__ SumParts<Brain> p) {
+  const auto& norm = p.list[blockIdx.z / p.rows];
+  const int64_t row = blockIdx.z % p.rows;
+  const auto target = norm.targets[blockIdx.y];
   if (target.to == nullptr) return;
   const int64_t c = static_cast<int64_t>(blockIdx.x) * warp_width + threadIdx.x % warp_width;
   const bool over_rows = target.stride == 0;
-  if (over_rows && blockIdx.z > 0) return;
+  if (over_rows && row > 0) return;
   const int64_t chunks = over_rows ? p.rows * p.chunks : p.chunks;
-  const float* from = p.parts + (blockIdx.z * p.chunks * 3 + blockIdx.y) * p.width + c;
+  const float* from = norm.parts + (row * p.chunks * 3 + blockIdx.y) * p.width + c;
   float sum = 0;
 #pragma unroll 4
   for (int64_t chunk = threadIdx.x / warp_width; chunk < chunks; chunk += warps) sum += from[chunk * 3 * p.width];
@@ -164,7 +166,7 @@ __global__ void __launch_bounds__(block_width) sum_parts(SumParts<Brain> p) {
   sum = 0;
 #pragma unroll
   for (int w = 0; w < warps; ++w) sum += of_warp[w][threadIdx.x];
-  Brain* to = target.to + blockIdx.z * target.stride + c;
+  Brain* to = target.to + row * target.stride + c;
   *to = to_brain(over_rows ? to_float(*to) + sum : sum);
 }
 
@@ -342,7 +344,7 @@ void add_norm_backward_on_gpu(const AddNormBackward<Brain>& b, StreamHandle stre
 }
 
 void sum_parts_on_gpu(const SumParts<Brain>& p, StreamHandle stream) {
-  const dim3 grid(static_cast<unsigned>(p.width / warp_width), 3, static_cast<unsigned>(p.rows));
+  const dim3 grid(static_cast<unsigned>(p.width / warp_width), 3, static_cast<unsigned>(p.rows * p.norms));
   sum_parts<<<grid, block_width, 0, stream>>>(p);
 }
 

@@ -4,6 +4,4 @@ namespace myxtts {
 
 bool product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&) { return false; }
 
-bool product_gelu_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&) { return false; }
-
 }  // namespace myxtts

@@ -46,35 +46,29 @@ void set(const Description& description, cublasLtMatmulDescAttributes_t attribut
 
 constexpr int64_t workspace_bytes = 32 << 20;
 
-// cuBLAS counts columns first: what is [n, out] here is `out` rows of n columns there.
-struct Product {
-  bool transposed = false;                // the first factor
-  int64_t rows = 0, columns = 0, sum = 0;  // of the result, and what is summed over
-  const at::Tensor *first = nullptr, *second = nullptr, *result = nullptr, *aside = nullptr;
-  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-};
+}  // namespace
 
-bool run(const Product& p) {
-  const c10::cuda::CUDAGuard guard(p.result->device());
+// cuBLAS counts columns first: what is [n, out] here is `out` rows of n columns there.
+bool product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& before, const at::Tensor& after) {
+  const int64_t out = weight.size(0), in = weight.size(1), count = x.size(0);
+  const c10::cuda::CUDAGuard guard(x.device());
   cublasLtMatmulDesc_t made = nullptr;
   check(cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
   const Description description(made);
-  set(description, CUBLASLT_MATMUL_DESC_TRANSA, p.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
-  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aside->mutable_data_ptr());
-  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.rows);
-  const Layout first = p.transposed ? layout(p.sum, p.rows) : layout(p.rows, p.sum), second = layout(p.sum, p.columns),
-               result = layout(p.rows, p.columns);
+  set(description, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_GELU_AUX);
+  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before.mutable_data_ptr());
+  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, out);
+  const Layout weights = layout(in, out), inputs = layout(in, count), results = layout(out, count);
   const cublasLtHandle_t handle = at::cuda::getCurrentCUDABlasLtHandle();
 
   // Which kernel is asked for once a shape.
   static std::mutex mutex;
-  static std::map<std::array<int64_t, 5>, std::optional<cublasLtMatmulAlgo_t>> known;
+  static std::map<std::array<int64_t, 4>, std::optional<cublasLtMatmulAlgo_t>> known;
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   {
     const std::lock_guard lock(mutex);
-    const auto [place, is_new] = known.try_emplace(
-        {p.rows, p.columns, p.sum, static_cast<int64_t>(p.epilogue), p.result->get_device()}, std::nullopt);
+    const auto [place, is_new] = known.try_emplace({out, in, count, x.get_device()}, std::nullopt);
     if (is_new) {
       cublasLtMatmulPreference_t preference_made = nullptr;
       check(cublasLtMatmulPreferenceCreate(&preference_made), "cublasLtMatmulPreferenceCreate");
@@ -84,35 +78,23 @@ bool run(const Product& p) {
                                                  sizeof(bytes)),
             "cublasLtMatmulPreferenceSetAttribute");
       cublasLtMatmulHeuristicResult_t found = {};
-      int count = 0;
+      int results_found = 0;
       const cublasStatus_t status =
-          cublasLtMatmulAlgoGetHeuristic(handle, description.get(), first.get(), second.get(), result.get(),
-                                         result.get(), preference.get(), 1, &found, &count);
-      if (status == CUBLAS_STATUS_SUCCESS && count > 0) place->second = found.algo;
+          cublasLtMatmulAlgoGetHeuristic(handle, description.get(), weights.get(), inputs.get(), results.get(),
+                                         results.get(), preference.get(), 1, &found, &results_found);
+      if (status == CUBLAS_STATUS_SUCCESS && results_found > 0) place->second = found.algo;
     }
     algorithm = place->second;
   }
   if (!algorithm) return false;
-  const at::Tensor workspace = at::empty({workspace_bytes}, p.result->options().dtype(at::kByte));
+  const at::Tensor workspace = at::empty({workspace_bytes}, x.options().dtype(at::kByte));
   const float one = 1, zero = 0;
-  check(cublasLtMatmul(handle, description.get(), &one, p.first->const_data_ptr(), first.get(),
-                       p.second->const_data_ptr(), second.get(), &zero, p.result->mutable_data_ptr(), result.get(),
-                       p.result->mutable_data_ptr(), result.get(), &*algorithm, workspace.mutable_data_ptr(),
-                       workspace_bytes, at::cuda::getCurrentCUDAStream(p.result->get_device())),
+  check(cublasLtMatmul(handle, description.get(), &one, weight.const_data_ptr(), weights.get(), x.const_data_ptr(),
+                       inputs.get(), &zero, after.mutable_data_ptr(), results.get(), after.mutable_data_ptr(),
+                       results.get(), &*algorithm, workspace.mutable_data_ptr(), workspace_bytes,
+                       at::cuda::getCurrentCUDAStream(x.get_device())),
         "cublasLtMatmul");
   return true;
-}
-
-}  // namespace
-
-bool product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& before, const at::Tensor& after) {
-  return run({true, weight.size(0), x.size(0), x.size(1), &weight, &x, &after, &before, CUBLASLT_EPILOGUE_GELU_AUX});
-}
-
-bool product_gelu_backward(const at::Tensor& d_out, const at::Tensor& weight, const at::Tensor& before,
-                           const at::Tensor& d_before) {
-  return run({false, weight.size(1), d_out.size(0), d_out.size(1), &weight, &d_out, &d_before, &before,
-              CUBLASLT_EPILOGUE_DGELU});
 }
 
 }  // namespace myxtts

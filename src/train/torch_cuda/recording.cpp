@@ -45,8 +45,9 @@ class GraphRecorder : public Recorder {
 
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
     const c10::cuda::CUDAGuard guard(device_);
-    // What was kept from unrecorded work is of no use to a recording, and would be missing.
-    c10::cuda::CUDACachingAllocator::emptyCache();
+    // What was kept from unrecorded work is of no use to a recording, and may be missing.
+    const DeviceMemory memory = device_memory(device_);
+    if (memory.free_bytes < memory.total_bytes / 2) c10::cuda::CUDACachingAllocator::emptyCache();
     return std::make_unique<Graph>(pool_, work);
   }
 

@@ -136,13 +136,15 @@ std::vector<std::pair<std::string, at::Tensor>> run_kernels(int64_t width, at::S
     at::Tensor sum = empty(x), normed = empty(x), inverse = at::empty({rows, positions}, x.options().dtype(at::kFloat));
     add_norm(x, branch, part(2), scale, part(1), sum, normed, inverse);
     made.insert(made.end(), {{name + "sum", sum}, {name + "normed", normed}, {name + "inverse", inverse}});
+    NormSums sums;
     AddNormGradients d{empty(x), {}, {}, {}, {}};
     d.d_branch = modulated ? empty(x) : d.d_x;
     const at::Tensor d_modulation = empty(modulation), d_weight = values({width}).clone();
     const auto d_part = [&](int64_t number) { return modulated ? d_modulation.select(1, number) : at::Tensor(); };
     d.d_scale = modulated ? d_part(0) : d_weight, d.d_shift = d_part(1), d.d_gate = d_part(2);
     add_norm_backward(x, branch, part(2), scale, inverse, values({rows, positions, width}),
-                      values({rows, positions, width}), d);
+                      values({rows, positions, width}), d, sums);
+    sums.finish();
     made.insert(made.end(), {{name + "d_x", d.d_x}, {name + "d_branch", d.d_branch}});
     if (modulated) {
       made.emplace_back("d_modulation", d_modulation.narrow(1, 0, 3));
