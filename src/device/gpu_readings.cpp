@@ -5,7 +5,9 @@
 #include "device/nvml.h"
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include <dlfcn.h>
@@ -179,10 +181,14 @@ struct GpuReadings::State {
     }
   }
 
-  // What was counted since the last time. The cards count in steps of a tenth of a second: in between it is the last.
+  // What was counted since the last time. The cards count in steps of a tenth of a second: in between it is the last,
+  // and the first is waited for.
   void count(GpuSample& sample) {
     constexpr double step_s = 0.1;
     if (before == nullptr) return;
+    if (!counted.sm_active_percent) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(step_s - since_count.seconds()));
+    }
     if (since_count.seconds() < step_s) {
       sample.sm_active_percent = counted.sm_active_percent;
       sample.tensor_active_percent = counted.tensor_active_percent;

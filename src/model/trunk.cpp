@@ -3,7 +3,6 @@
 #include "model/fused.h"
 #include "model/fused_calls.h"
 #include "model/gelu_products.h"
-#include "model/side_work.h"
 #include "model/size.h"
 
 #include <algorithm>
@@ -102,9 +101,9 @@ at::Tensor flat(const at::Tensor& x) { return x.view({-1, x.size(-1)}); }
 // x [n, in] and a weight [out, in].
 at::Tensor product(const at::Tensor& x, const at::Tensor& weight) { return at::mm(x, weight.t()); }
 
-// Adds to the weight's gradient, beside what comes next, and returns x's.
+// Adds to the weight's gradient, and returns x's.
 at::Tensor product_backward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight) {
-  run_beside(x.get_device(), [d_out, x, gradient = weight.grad()] { gradient.addmm_(d_out.t(), x); });
+  weight.grad().addmm_(d_out.t(), x);
   return at::mm(d_out, weight);
 }
 
@@ -223,8 +222,6 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
     };
     at::Tensor d_normed = gradients[0].contiguous();
     for (size_t i = trunk.blocks.size(); i-- > 0;) {
-      constexpr size_t products_of_two_blocks = 8;  // whose inputs may be alive beside this block's
-      join_beside(d_normed.get_device(), products_of_two_blocks);
       Products& block = kept->blocks[i];
       const at::Tensor d_fed = through_norm(2 * i + 2, d_normed);
       d_normed = feed_forward_backward(d_fed, kept->norms[2 * i + 1].normed, trunk.blocks[i], block);
@@ -234,7 +231,6 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
     }
     through_norm(0, d_normed);
     sums.finish();
-    if (!trunk.more_comes) join_beside(d_normed.get_device());
     return {d_sum, d_trunk.modulation, d_trunk.last_modulation, {}};
   }
 };

@@ -27,9 +27,6 @@ struct Trunk {
   // By the flow's time: scale, shift and gate of attention and of feed-forward, [blocks, rows, 6, width], and scale and
   // shift of the last norm, [rows, 2, width].
   at::Tensor modulation, last_modulation;
-
-  // Another trunk's gradient comes after this one's, which will wait for gradients of weights that are still being added.
-  bool more_comes = false;
 };
 
 // x [rows, positions, width] -> the same, normed.

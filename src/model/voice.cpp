@@ -113,7 +113,6 @@ at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const 
                                                 weights[time_out_], weights[time_out_bias_]));
   Trunk trunk = trunk_of(weights, decoder_, true);
   trunk.name = "decoder";
-  trunk.more_comes = true;  // the encoder's
   std::vector<at::Tensor> tables;
   for (const size_t table : tables_) tables.push_back(weights[table]);
   trunk.modulation = at::linear(moment, weights[modulation_], weights[modulation_bias_]).view({rows, 6, width}) +
