@@ -79,8 +79,8 @@ void settle_batch_size(ResolvedConfig& config, const Corpus& corpus, const Mode&
   step.n_mels = corpus.mel.n_mels;
   step.half = gpu && training.optimization_level != "basic";
   step.fused = training.enable_fused_kernels && !training.enable_eager_debug && (step.half || !gpu);
-  const auto bytes = static_cast<double>(gpu ? device_memory(mode.model_device).free_bytes
-                                             : host_memory().available_bytes);
+  const auto bytes =
+      static_cast<double>(gpu ? device_memory(mode.model_device).free_bytes : host_memory().available_bytes);
   constexpr double share = 0.8;  // batches that are ready and what is cached need some too
   const int64_t chosen = fitting_batch_size(range, step, share * bytes);
   console.info("batch size {} of {}-{}: a step takes about {:.1f} GB, {} has {:.1f} GB free", chosen, range.low,

@@ -88,10 +88,10 @@ struct RotationBackward {
 template <typename T>
 struct FlowInput {
   int64_t rows = 0, frames = 0, tokens = 0, n_mels = 0;
-  const float* mel = nullptr;    // normalised; noise too: [rows, frames, n_mels]
+  const float* mel = nullptr;  // normalised; noise too: [rows, frames, n_mels]
   const float* noise = nullptr;
-  const float* time = nullptr;   // [rows]
-  const float* mu = nullptr;     // [rows, tokens, n_mels]
+  const float* time = nullptr;              // [rows]
+  const float* mu = nullptr;                // [rows, tokens, n_mels]
   const int32_t* token_of_frame = nullptr;  // [rows, frames]; -1 in padding
   float sigma = 0;                          // noise that is left at the end
   T* input = nullptr;                       // [rows, frames, 2 n_mels]

@@ -123,9 +123,11 @@ void NormSums::finish() {
     SumParts<T> problem;
     problem.rows = first.size(0), problem.chunks = first.size(1), problem.width = first.size(3);
     for (const auto& [parts, results] : norms_) {
-      const auto target = [](const at::Tensor& to) -> typename SumParts<T>::Target { return {data<T>(to), row_stride(to)}; };
-      problem.list[problem.norms++] = {
-          data<const float>(parts), {target(results.d_scale), target(results.d_shift), target(results.d_gate)}};
+      const auto target = [](const at::Tensor& to) -> typename SumParts<T>::Target {
+        return {data<T>(to), row_stride(to)};
+      };
+      problem.list[problem.norms++] = {data<const float>(parts),
+                                       {target(results.d_scale), target(results.d_shift), target(results.d_gate)}};
     }
     if constexpr (on_gpu<T>) {
       sum_parts_on_gpu(problem, current_stream(first.get_device()));
@@ -141,8 +143,8 @@ namespace {
 template <typename T>
 Rotation<T> rotation_of(const at::Tensor& values, const RowMask& mask) {
   const at::Tensor cosines = mask.rotary.select(0, 0), sines = mask.rotary.select(0, 1);
-  return {values.size(0),  values.size(1),           values.size(3),
-          data<T>(values), data<const float>(cosines), data<const float>(sines)};
+  return {values.size(0),          values.size(1), values.size(3), data<T>(values), data<const float>(cosines),
+          data<const float>(sines)};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A matrix product with GELU behind it in the same kernel, by cuBLASLt: the wide values between a block's two feed-forward
-// products pass through memory once less. On a GPU in bfloat16. (The gradient's product with GELU's behind it is there
-// too, but slower than both by themselves.)
+// A matrix product with GELU behind it in the same kernel, by cuBLASLt: the wide values between a block's two
+// feed-forward products pass through memory once less. On a GPU in bfloat16. (The gradient's product with GELU's behind
+// it is there too, but slower than both by themselves.)
 #pragma once
 
 #include <ATen/core/Tensor.h>

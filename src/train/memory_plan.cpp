@@ -14,10 +14,10 @@ double StepMemory::bytes(int64_t rows) const {
            (static_cast<double>(blocks) * kept + passing);
   };
   const double activations =
-      static_cast<double>(rows) * (stack(size.encoder_blocks, size.encoder_width, tokens) +
-                                   stack(size.decoder_blocks, size.decoder_width, frames) +
-                                   8 * 4 * static_cast<double>(frames) * static_cast<double>(n_mels) +  // mel, noise, flow
-                                   4 * static_cast<double>(frames) * static_cast<double>(tokens));      // alignment
+      static_cast<double>(rows) *
+      (stack(size.encoder_blocks, size.encoder_width, tokens) + stack(size.decoder_blocks, size.decoder_width, frames) +
+       8 * 4 * static_cast<double>(frames) * static_cast<double>(n_mels) +  // mel, noise, flow
+       4 * static_cast<double>(frames) * static_cast<double>(tokens));      // alignment
   const auto block_weights = [](int64_t blocks, int64_t width) {
     return static_cast<double>(blocks) * 12 * static_cast<double>(width) * static_cast<double>(width);
   };

@@ -14,8 +14,8 @@ namespace {
 constexpr int warp_width = 32;
 constexpr float never = -1e32F;
 
-// One warp a row. A lane holds `Each` tokens that stand side by side, so that what comes from the left is a register, or
-// one shuffle; scores are on their way `ahead` frames before they are needed, and the walk back is in shared memory.
+// One warp a row. A lane holds `Each` tokens that stand side by side, so that what comes from the left is a register,
+// or one shuffle; scores are on their way `ahead` frames before they are needed, and the walk back is in shared memory.
 constexpr int ahead = 16;
 
 template <int Each>
@@ -28,7 +28,7 @@ size_t shared_bytes_of_warp(int64_t frames) {
 
 template <int Each>
 __global__ void __launch_bounds__(warp_width) align_in_warp(AlignmentProblem problem) {
-  extern __shared__ float coming[];  // [ahead][Each][warp_width]
+  extern __shared__ float coming[];                                                  // [ahead][Each][warp_width]
   auto* moves = reinterpret_cast<Moves<Each>*>(coming + ahead * Each * warp_width);  // [frames][warp_width]
   const int row = blockIdx.x, lane = threadIdx.x;
   const int tokens = problem.text_lengths[row], frames = problem.mel_lengths[row];

@@ -1,4 +1,5 @@
-// Values in eights: 16 bytes of bfloat16, so that a lane loads as much at once as it can; and sums over warps and blocks.
+// Values in eights: 16 bytes of bfloat16, so that a lane loads as much at once as it can; and sums over warps and
+// blocks.
 #pragma once
 
 #include "model/fused.h"

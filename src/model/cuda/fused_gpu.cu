@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(block_width) add_norm(AddNorm<Brain> p) {
   }
 }
 
-// A block takes a chunk of a row's positions and adds up over them, first in registers, then over its warps. All loads of
-// a position are on their way before the first is used.
+// A block takes a chunk of a row's positions and adds up over them, first in registers, then over its warps. All loads
+// of a position are on their way before the first is used.
 template <int Loads>
 __global__ void __launch_bounds__(block_width, 2) add_norm_backward(AddNormBackward<Brain> b) {
   const AddNorm<Brain>& p = b.forward;
@@ -315,10 +315,14 @@ unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + b
 template <typename Launch>
 void with_loads(int64_t width, const Launch& launch) {
   switch ((width + warp_width * pack - 1) / (warp_width * pack)) {
-    case 1: return launch(std::integral_constant<int, 1>());
-    case 2: return launch(std::integral_constant<int, 2>());
-    case 3: return launch(std::integral_constant<int, 3>());
-    default: return launch(std::integral_constant<int, 4>());
+    case 1:
+      return launch(std::integral_constant<int, 1>());
+    case 2:
+      return launch(std::integral_constant<int, 2>());
+    case 3:
+      return launch(std::integral_constant<int, 3>());
+    default:
+      return launch(std::integral_constant<int, 4>());
   }
 }
 

@@ -33,8 +33,9 @@ using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Destroyer<c
 
 Layout layout(int64_t rows, int64_t columns) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublasLtMatrixLayoutCreate(&made, CUDA_R_16BF, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows),
-        "cublasLtMatrixLayoutCreate");
+  check(
+      cublasLtMatrixLayoutCreate(&made, CUDA_R_16BF, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows),
+      "cublasLtMatrixLayoutCreate");
   return Layout(made);
 }
 

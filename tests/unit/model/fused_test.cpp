@@ -83,9 +83,11 @@ void expect_same(const Result& found, const Result& expected, double tolerance, 
   }
 }
 
-// Half precision rounds differently from gradient to gradient: fused kernels may be off about as much as plain operations.
+// Half precision rounds differently from gradient to gradient: fused kernels may be off about as much as plain
+// operations.
 void expect_rounding(const Result& fused, const Result& plain, const Result& exact, const std::string& what) {
-  constexpr double always_allowed = 1e-2, factor = 2.5;  // rounding goes through three blocks: it is a matter of luck too
+  constexpr double always_allowed = 1e-2,
+                   factor = 2.5;  // rounding goes through three blocks: it is a matter of luck too
   const auto expect = [&](const at::Tensor& found, const at::Tensor& other, const at::Tensor& expected,
                           const std::string& which) {
     EXPECT_LT(relative(found, expected), std::max(always_allowed, factor * relative(other, expected)))
@@ -152,7 +154,8 @@ std::vector<std::pair<std::string, at::Tensor>> run_kernels(int64_t width, at::S
       made.emplace_back("d_weight", d_weight);
     }
   }
-  const RowMask mask = make_row_mask(at::full({rows}, positions, at::TensorOptions(at::kInt).device(device)), positions, type);
+  const RowMask mask =
+      make_row_mask(at::full({rows}, positions, at::TensorOptions(at::kInt).device(device)), positions, type);
   const at::Tensor turned = values({rows, positions, 3, heads, 64}).clone();
   rotate(turned, mask);
   const std::vector<int64_t> part_shape = {rows, positions, heads, 64};
@@ -162,7 +165,8 @@ std::vector<std::pair<std::string, at::Tensor>> run_kernels(int64_t width, at::S
 
   // Of the flow: rows of 70, 50 and no frames; tokens with one frame and with many.
   at::Tensor tokens = at::full({rows, positions}, -1, at::kInt);
-  for (int64_t frame = 0; frame < positions; ++frame) tokens[0][frame] = static_cast<int>(frame < 40 ? frame / 10 : frame - 36);
+  for (int64_t frame = 0; frame < positions; ++frame)
+    tokens[0][frame] = static_cast<int>(frame < 40 ? frame / 10 : frame - 36);
   for (int64_t frame = 0; frame < 50; ++frame) tokens[1][frame] = static_cast<int>(frame / 7);
   const auto floats = [&](const std::vector<int64_t>& shape) { return values(shape).to(at::kFloat); };
   const FlowFrames frames{floats({rows, positions, 80}), floats({rows, positions, 80}), floats({rows}).abs(),
@@ -173,8 +177,11 @@ std::vector<std::pair<std::string, at::Tensor>> run_kernels(int64_t width, at::S
   const at::Tensor flow = make.leaf({rows, positions, 80}, 1);
   const at::Tensor squares = flow_squares(frames, flow);
   (squares * 0.01).backward();
-  made.insert(made.end(), {{"input", start.input.detach()}, {"prior squares", start.squares.detach()},
-                           {"d_mu", mu.grad()}, {"flow squares", squares.detach()}, {"d_flow", flow.grad()}});
+  made.insert(made.end(), {{"input", start.input.detach()},
+                           {"prior squares", start.squares.detach()},
+                           {"d_mu", mu.grad()},
+                           {"flow squares", squares.detach()},
+                           {"d_flow", flow.grad()}});
   return made;
 }
 
@@ -205,7 +212,8 @@ Result voice_example(bool fused, at::ScalarType type, at::Device device) {
   const at::Tensor flat = (initial + 0.03 * at::randn(initial.sizes(), generator)).to(at::kBFloat16);
   const int64_t rows = 4, tokens = 20, frames = 64;
   const auto there = [&](const at::Tensor& tensor) { return tensor.to(device); };
-  const at::Tensor text_lengths = at::tensor({20, 7, 0, 13}, at::kInt), mel_lengths = at::tensor({64, 7, 0, 50}, at::kInt);
+  const at::Tensor text_lengths = at::tensor({20, 7, 0, 13}, at::kInt),
+                   mel_lengths = at::tensor({64, 7, 0, 50}, at::kInt);
   const at::Tensor mel = at::randn({rows, frames, spec.n_mels}, generator) * 2 - 5;
   const VoiceBatch batch = {there(at::randint(2, 30, {rows, tokens}, generator, at::TensorOptions(at::kInt))),
                             there(text_lengths), there(mel_lengths), there(mel)};

@@ -175,8 +175,8 @@ TEST(VoiceGpu, aligns_as_the_cpu_does) {
     const int64_t rows = 9, frames = 2 * tokens + 100;
     const at::Tensor scores = at::randn({rows, frames, tokens}, generator) - 3;
     const auto text = [&](int number) { return std::min(number, tokens); };
-    const at::Tensor text_lengths =
-        at::tensor({text(tokens), text(1), 0, text(17), text(127), text(128), text(257), text(32), text(120)}, at::kInt);
+    const at::Tensor text_lengths = at::tensor(
+        {text(tokens), text(1), 0, text(17), text(127), text(128), text(257), text(32), text(120)}, at::kInt);
     const at::Tensor mel_lengths = at::tensor({static_cast<int>(frames), 1, 0, text(17), text(127), 100 + text(128),
                                                text(257) + 1, static_cast<int>(frames), text(120) + 5},
                                               at::kInt);
