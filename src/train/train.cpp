@@ -130,7 +130,7 @@ class Run {
     feed.loader.say = [this](const std::string& text) { say("tuned: {}", text); };
     for (const std::string& line : startup_lines(feed, input_.config, plan_)) say("{}", line);
     if (dynamic()) {
-      warn("static shapes are off: each new length is a new shape, for which a recorded step must be recorded again");
+      warn("static shapes are off: no step is recorded, and every new length counts as a retrace");
     }
     const std::unique_ptr<BatchSource> source = open_feed(feed, input_.corpus, plan_);
     source_ = source.get();
