@@ -1,3 +1,4 @@
+#include "base/config_file.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -8,6 +9,7 @@
 #include "train/memory_plan.h"
 #include "train/train.h"
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -66,27 +68,44 @@ void say_what_has_no_effect(const ResolvedConfig& config, const Console& console
   }
 }
 
+// What the run in a checkpoint folder was trained with: one that goes on goes on with it.
+std::optional<int64_t> earlier_batch_size(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "config.yaml";
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  return config_from_yaml(read_text_file(file, 1 << 20), file.string()).data.batch_size.low;
+}
+
 // Of a range of batch sizes the largest that memory allows.
-void settle_batch_size(ResolvedConfig& config, const Corpus& corpus, const Mode& mode, const Console& console) {
-  IntRange& range = config.values.data.batch_size;
-  if (range.fixed() || corpus.index.size() == 0) return;
-  const TrainingConfig& training = config.values.training;
+void settle_batch_size(Config& config, const Corpus& corpus, const Mode& mode, bool reset, const Console& console) {
+  IntRange& range = config.data.batch_size;
+  if (range.fixed() || config.data.batch_frames > 0 || corpus.index.size() == 0) return;
+  const TrainingConfig& training = config.training;
+  const auto earlier = reset ? std::nullopt : earlier_batch_size(training.checkpoint_dir);
+  if (earlier && *earlier >= range.low && *earlier <= range.high) {
+    console.info("batch size {} of {}-{}, as in the run so far", *earlier, range.low, range.high);
+    range = {*earlier, *earlier};
+    return;
+  }
   const bool gpu = mode.model_device >= 0;
+  const ShapePlan plan = plan_shapes(corpus.index.lengths(), config.data);
   StepMemory step;
-  step.size = model_size(config.values.model.size);
-  const Shape& longest = plan_shapes(corpus.index.lengths(), config.values.data).shapes.back();
-  step.frames = longest.mel_frames, step.tokens = longest.text_length;
+  step.size = model_size(config.model.size);
+  int64_t clips = 0;
+  for (const Shape& shape : plan.shapes) {
+    step.frames = std::max(step.frames, shape.mel_frames), step.tokens = std::max(step.tokens, shape.text_length);
+    clips += static_cast<int64_t>(shape.clips.size());
+  }
+  const IntRange possible{range.low, std::max(range.low, std::min(range.high, clips))};
   step.n_mels = corpus.mel.n_mels;
   step.half = gpu && training.optimization_level != "basic";
   step.fused = training.enable_fused_kernels && !training.enable_eager_debug && (step.half || !gpu);
   const auto bytes =
       static_cast<double>(gpu ? device_memory(mode.model_device).free_bytes : host_memory().available_bytes);
-  constexpr double share = 0.8;  // batches that are ready and what is cached need some too
-  const int64_t chosen = fitting_batch_size(range, step, share * bytes);
+  constexpr double share = 0.6;  // clips that are cached take up to a quarter, batches that are ready some more
+  const int64_t chosen = fitting_batch_size(possible, step, share * bytes);
   console.info("batch size {} of {}-{}: a step takes about {:.1f} GB, {} has {:.1f} GB free", chosen, range.low,
                range.high, step.bytes(chosen) / 1e9, gpu ? "the GPU" : "the machine", bytes / 1e9);
   range = {chosen, chosen};
-  config.sources["data.batch_size"] = {Source::Kind::auto_tuned, "memory"};
 }
 
 int run_train(const Options& options, const std::string& json_file, const Console& console) {
@@ -111,7 +130,7 @@ int run_train(const Options& options, const std::string& json_file, const Consol
     other.data.vocabulary.clear();
     validation.emplace(open_corpus_loudly(data.val_data, other, prepare, console));
   }
-  settle_batch_size(config, corpus, mode, console);
+  settle_batch_size(config.values, corpus, mode, options.reset, console);
   catch_signals();
 
   std::mutex mutex;  // the loader's threads speak too

@@ -147,6 +147,7 @@ struct GpuReadings::State {
   GpmSample before = nullptr, after = nullptr;  // null where the card does not count
   nvml::GpmMetrics metrics{};
   Stopwatch since_count;
+  bool first_count = true;
   GpuSample counted;
 
   State() = default;
@@ -186,7 +187,7 @@ struct GpuReadings::State {
   void count(GpuSample& sample) {
     constexpr double step_s = 0.1;
     if (before == nullptr) return;
-    if (!counted.sm_active_percent) {
+    if (std::exchange(first_count, false)) {
       std::this_thread::sleep_for(std::chrono::duration<double>(step_s - since_count.seconds()));
     }
     if (since_count.seconds() < step_s) {
@@ -250,13 +251,18 @@ GpuReadings GpuReadings::of_bus_id(const std::string& bus_id) {
 const std::string& GpuReadings::name() const { return state_->name; }
 const GpuLimits& GpuReadings::limits() const { return state_->limits; }
 
+std::optional<double> GpuReadings::utilisation_percent() const {
+  nvml::Utilisation utilisation{};
+  if (!ask(state_->library.utilisation, state_->device, &utilisation)) return {};
+  return utilisation.gpu;
+}
+
 GpuSample GpuReadings::sample() {
   const Library& library = state_->library;
   const Device device = state_->device;
   GpuSample sample;
   state_->count(sample);
-  nvml::Utilisation utilisation{};
-  if (ask(library.utilisation, device, &utilisation)) sample.utilisation_percent = utilisation.gpu;
+  sample.utilisation_percent = utilisation_percent();
   nvml::Memory memory{};
   if (ask(library.memory, device, &memory)) sample.memory_used_mb = static_cast<double>(memory.used) * mb;
   sample.power_w = figure(milli, library.power, device);

@@ -43,8 +43,11 @@ class GpuReadings {
   const std::string& name() const;
   const GpuLimits& limits() const;
 
-  // About ten questions to the driver, none of which waits for a measurement.
+  // About ten questions to the driver. The first call waits up to a tenth of a second, until the card has counted.
   GpuSample sample();
+
+  // One question, which waits for nothing.
+  std::optional<double> utilisation_percent() const;
 
   // For cards that do not count traffic themselves: the driver counts for 20 ms in each direction, and this waits for
   // it.

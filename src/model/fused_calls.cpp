@@ -1,10 +1,10 @@
 #include "model/fused_calls.h"
 
-#include "base/error.h"
 #include "model/fused.h"
 #include "model/size.h"
 #include "model/torch_stream.h"
 
+#include <functional>
 #include <type_traits>
 
 #include <ATen/ATen.h>
@@ -111,23 +111,23 @@ void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at
 }
 
 void NormSums::add(const at::Tensor& parts, const AddNormGradients& results) {
-  norms_.emplace_back(parts, results);
+  norms_.push_back({parts, results.d_scale, results.d_shift, results.d_gate});
   if (norms_.size() == most_sums) finish();
 }
 
 void NormSums::finish() {
   if (norms_.empty()) return;
-  const at::Tensor& first = norms_.front().first;
+  const at::Tensor& first = norms_.front().parts;
   on_device_of(first, [&](auto type) {
     using T = decltype(type);
     SumParts<T> problem;
     problem.rows = first.size(0), problem.chunks = first.size(1), problem.width = first.size(3);
-    for (const auto& [parts, results] : norms_) {
+    for (const Norm& norm : norms_) {
       const auto target = [](const at::Tensor& to) -> typename SumParts<T>::Target {
         return {data<T>(to), row_stride(to)};
       };
-      problem.list[problem.norms++] = {data<const float>(parts),
-                                       {target(results.d_scale), target(results.d_shift), target(results.d_gate)}};
+      problem.list[problem.norms++] = {data<const float>(norm.parts),
+                                       {target(norm.d_scale), target(norm.d_shift), target(norm.d_gate)}};
     }
     if constexpr (on_gpu<T>) {
       sum_parts_on_gpu(problem, current_stream(first.get_device()));

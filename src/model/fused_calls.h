@@ -4,7 +4,6 @@
 
 #include "model/blocks.h"
 
-#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +26,10 @@ class NormSums {
   void finish();
 
  private:
-  std::vector<std::pair<at::Tensor, AddNormGradients>> norms_;
+  struct Norm {
+    at::Tensor parts, d_scale, d_shift, d_gate;
+  };
+  std::vector<Norm> norms_;
 };
 
 // d_scale, d_shift and d_gate are there once `sums` is finished.

@@ -78,8 +78,9 @@ struct Products {
   at::Tensor before_gelu, after_gelu;  // feed-forward
 };
 
-// Everything that the gradient needs, kept as long as the graph.
+// Everything that the gradient needs, kept as long as the graph; what the next block needs where there is none.
 struct Kept : torch::CustomClassHolder {
+  bool gradients = false;
   Trunk trunk;
   RowMask mask;
   std::vector<Normed> norms;
@@ -178,13 +179,18 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
     if (last_modulation) kept->trunk.last_modulation = last_modulation->detach();
     const Trunk& trunk = kept->trunk;
     kept->blocks.resize(trunk.blocks.size());
-    kept->norms.push_back(norm(norm_of(trunk, 0), x.detach(), {}));
+    const auto keep = [&](Normed made) {
+      if (!kept->gradients) kept->norms.clear();
+      kept->norms.push_back(std::move(made));
+    };
+    keep(norm(norm_of(trunk, 0), x.detach(), {}));
     for (size_t i = 0; i < trunk.blocks.size(); ++i) {
       const at::Tensor attended =
           attention_forward(kept->norms.back().normed, trunk.blocks[i], kept->mask, kept->blocks[i]);
-      kept->norms.push_back(norm(norm_of(trunk, 2 * i + 1), kept->norms.back().sum, attended));
+      keep(norm(norm_of(trunk, 2 * i + 1), kept->norms.back().sum, attended));
       const at::Tensor fed = feed_forward_forward(kept->norms.back().normed, trunk.blocks[i], kept->blocks[i]);
-      kept->norms.push_back(norm(norm_of(trunk, 2 * i + 2), kept->norms.back().sum, fed));
+      keep(norm(norm_of(trunk, 2 * i + 2), kept->norms.back().sum, fed));
+      if (!kept->gradients) kept->blocks[i] = {};
     }
     const at::Tensor normed = std::exchange(kept->norms.back().normed, {});  // nothing needs it again
     context->saved_data["kept"] = c10::IValue::make_capsule(kept);
@@ -217,7 +223,7 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
       d.d_branch = by.gate.defined() ? at::empty_like(made.sum) : d.d_x;
       add_norm_backward(made.sum, made.branch, by.gate, by.scale, made.inverse, d_normed, d_sum, d, sums);
       d_sum = d.d_x;
-      made.sum.reset(), made.branch.reset();
+      made = {{}, made.normed, {}, {}};  // the product before it still needs what was normed
       return d.d_branch;
     };
     at::Tensor d_normed = gradients[0].contiguous();
@@ -239,6 +245,7 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
 
 at::Tensor run_trunk_fused(const Trunk& trunk, const at::Tensor& x, const RowMask& mask) {
   auto kept = c10::make_intrusive<Kept>();
+  kept->gradients = at::GradMode::is_enabled();
   kept->trunk = trunk;
   kept->mask = mask;
   const auto given = [](const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; };

@@ -3,6 +3,8 @@
 #include "train/step_inspector.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -57,8 +59,7 @@ void TrainingStep::add_gradient(const VoiceBatch& batch, const FlowNoise& noise)
   if (settings_.inspect) {
     StepInspector inspector;
     inspector.watch([&] {
-      losses = voice_.losses(weights_, batch, noise,
-                             [&](const std::string& name, const at::Tensor& value) { inspector.see(name, value); });
+      losses = voice_.losses(weights_, batch, noise, inspector.eye());
       inspector.see("the loss", losses.total);
       backward();
       StepInspector::see_gradients(voice_.layout(), weights_.gradients);
@@ -74,7 +75,13 @@ void TrainingStep::add_gradient(const VoiceBatch& batch, const FlowNoise& noise)
 
 void TrainingStep::add_evaluation(const VoiceBatch& batch, const FlowNoise& noise) {
   const at::NoGradGuard no_gradients;
-  const VoiceLosses losses = voice_.losses(average_, batch, noise);
+  VoiceLosses losses;
+  if (settings_.inspect) {
+    StepInspector inspector;
+    inspector.watch([&] { losses = voice_.losses(average_, batch, noise, inspector.eye()); });
+  } else {
+    losses = voice_.losses(average_, batch, noise);
+  }
   evaluated_.add_(at::stack({losses.total, losses.prior, losses.duration, losses.flow}) * evaluation_weight_);
 }
 
@@ -88,7 +95,12 @@ void TrainingStep::apply_gradient() {
 
 void TrainingStep::record(const std::vector<StepSignature>& shapes) {
   if (!recorder_) return;
-  for (const StepSignature& shape : shapes) recorded(shape);
+  // The longest first: what it leaves of the recordings' common memory is enough for the others.
+  std::vector<StepSignature> longest_first = shapes;
+  std::ranges::sort(longest_first, std::greater(), [](const StepSignature& shape) {
+    return std::pair(!shape.validation, shape.rows * shape.mel_frames);
+  });
+  for (const StepSignature& shape : longest_first) recorded(shape);
   if (!recorded_update_) recorded_update_ = recorder_->record([this] { apply_gradient(); });
 }
 
@@ -184,6 +196,10 @@ Weights TrainingStep::averaged_weights() const {
   return make_weights(voice_.layout(), state_.average.to(settings_.type), false);
 }
 
+bool uses_fused_kernels(const TrainingConfig& training) {
+  return training.enable_fused_kernels && !training.enable_eager_debug;
+}
+
 StepSettings step_settings(const Config& config, at::Device device) {
   const TrainingConfig& training = config.training;
   StepSettings settings;
@@ -193,7 +209,7 @@ StepSettings step_settings(const Config& config, at::Device device) {
   settings.device = device;
   settings.type = device.is_cuda() && training.optimization_level != "basic" ? at::kBFloat16 : at::kFloat;
   settings.accumulation = training.gradient_accumulation_steps;
-  settings.fused = training.enable_fused_kernels && !training.enable_eager_debug;
+  settings.fused = uses_fused_kernels(training);
   settings.inspect = training.enable_eager_debug;
   // Without static shapes nearly every batch would be a recording of its own.
   settings.record =

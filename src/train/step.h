@@ -98,6 +98,9 @@ class TrainingStep {
 // its own.
 StepSettings step_settings(const Config& config, at::Device device);
 
+// Whether the voice computes with fused kernels: not where everything is looked at.
+bool uses_fused_kernels(const TrainingConfig& training);
+
 // The loader's batch as tensors on its device; cut to its longest clip where `dynamic`.
 VoiceBatch wrap_batch(const LoadedBatch& batch, const Corpus& corpus, at::Device device, bool dynamic);
 

@@ -32,7 +32,7 @@ struct StepConsumer::State {
       : config(config_),
         corpus(corpus_),
         device(device_of(mode)),
-        voice(describe_voice(config, corpus).spec(), config.training.enable_fused_kernels),
+        voice(describe_voice(config, corpus).spec(), uses_fused_kernels(config.training)),
         step(voice, voice.layout().initial(static_cast<uint64_t>(config.training.seed)), step_settings(config, device)),
         monitor(declared_by(config, plan)) {
     step.record(declared_by(config, plan));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/parameters.h"
+#include "model/trunk.h"
 
 #include <functional>
 #include <string>
@@ -14,6 +15,9 @@ class StepInspector {
  public:
   // Throws an Error that names the value where it is not finite.
   void see(const std::string& name, const at::Tensor& value);
+  Inspect eye() {
+    return [this](const std::string& name, const at::Tensor& value) { see(name, value); };
+  }
 
   // The same of each parameter's gradient.
   static void see_gradients(const ParameterLayout& layout, const at::Tensor& gradients);

@@ -84,7 +84,7 @@ class Run {
         plan_(shapes_.shapes, static_cast<uint64_t>(config_.seed)),
         validation_plan_(validation_shapes(), static_cast<uint64_t>(config_.seed), BatchPlan::Visit::every_clip),
         voice_description_(describe_voice(input.config, input.corpus)),
-        voice_(voice_description_.spec(), config_.enable_fused_kernels),
+        voice_(voice_description_.spec(), uses_fused_kernels(config_)),
         monitor_(declared_signatures()) {
     if (plan_.batches_per_epoch() == 0) {
       reject_input("train", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size",
@@ -155,10 +155,10 @@ class Run {
       if (listener_.step) listener_.step(position_.step, total_steps_, last_report_);
     }
     summary_.interrupted = stop_ && position_.step < total_steps_;
+    if (window_.steps > 0) begin_log();
+    if (logging_) log();  // waits for the last step
     summary_.seconds = session.seconds();
     summary_.input_wait = session.seconds() > 0 ? waited_s_ / session.seconds() : 0;
-    if (window_.steps > 0) begin_log();
-    if (logging_) log();
     if (saved_step_ != position_.step) save();
     checkpoints_->wait();
     const auto lost = checkpoints_->take_error();
@@ -230,7 +230,7 @@ class Run {
     // The corpus's statistics are part of the voice: those that its weights were trained with stay.
     voice_description_.mel_mean = header.voice.mel_mean;
     voice_description_.mel_deviation = header.voice.mel_deviation;
-    voice_ = Voice(voice_description_.spec(), config_.enable_fused_kernels);
+    voice_ = Voice(voice_description_.spec(), uses_fused_kernels(config_));
     const uint64_t plan = position_.plan;
     position_ = header.position;
     saved_step_ = position_.step;
@@ -330,7 +330,7 @@ class Run {
       seconds = steps * time.all_ms * 1e-3 / static_cast<double>(time.pieces);
     }
     if (readings_) {
-      if (const auto percent = readings_->sample().utilisation_percent) report.gpu_utilisation = *percent / 100;
+      if (const auto percent = readings_->utilisation_percent()) report.gpu_utilisation = *percent / 100;
     }
     report.step_ms = seconds * 1e3 / steps, report.input_wait_ms = window_.wait_s * 1e3 / steps;
     report.captures = captures(), report.retraces = monitor_.retraces();

@@ -136,10 +136,14 @@ namespace {
 // Whether the problem fits into warps that hold so many tokens a lane.
 template <int Each>
 bool run_in_warps(const AlignmentProblem& problem, StreamHandle stream) {
-  constexpr size_t most_shared_bytes = 96 * 1024;  // what every GPU since 2020 gives a block
+  constexpr size_t most_shared_bytes = 96 * 1024;
   const size_t bytes = shared_bytes_of_warp<Each>(problem.frames);
   if (problem.tokens > Each * warp_width || bytes > most_shared_bytes) return false;
-  cudaFuncSetAttribute(align_in_warp<Each>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (cudaFuncSetAttribute(align_in_warp<Each>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)) !=
+      cudaSuccess) {
+    cudaGetLastError();  // an older GPU has less: the block's form is for it
+    return false;
+  }
   align_in_warp<Each><<<static_cast<unsigned>(problem.rows), warp_width, bytes, stream>>>(problem);
   return true;
 }

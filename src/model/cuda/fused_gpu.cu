@@ -147,11 +147,11 @@ __global__ void __launch_bounds__(block_width, 2) add_norm_backward(AddNormBackw
 
 // A block adds up a warp's width of columns of one part; its warps share the chunks.
 __global__ void __launch_bounds__(block_width) sum_parts(const __grid_constant__ SumParts<Brain> p) {
-  const auto& norm = p.list[blockIdx.z / p.rows];
-  const int64_t row = blockIdx.z % p.rows;
+  const auto& norm = p.list[blockIdx.x / p.rows];
+  const int64_t row = blockIdx.x % p.rows;
   const auto target = norm.targets[blockIdx.y];
   if (target.to == nullptr) return;
-  const int64_t c = static_cast<int64_t>(blockIdx.x) * warp_width + threadIdx.x % warp_width;
+  const int64_t c = static_cast<int64_t>(blockIdx.z) * warp_width + threadIdx.x % warp_width;
   const bool over_rows = target.stride == 0;
   if (over_rows && row > 0) return;
   const int64_t chunks = over_rows ? p.rows * p.chunks : p.chunks;
@@ -348,7 +348,7 @@ void add_norm_backward_on_gpu(const AddNormBackward<Brain>& b, StreamHandle stre
 }
 
 void sum_parts_on_gpu(const SumParts<Brain>& p, StreamHandle stream) {
-  const dim3 grid(static_cast<unsigned>(p.width / warp_width), 3, static_cast<unsigned>(p.rows * p.norms));
+  const dim3 grid(static_cast<unsigned>(p.rows * p.norms), 3, static_cast<unsigned>(p.width / warp_width));
   sum_parts<<<grid, block_width, 0, stream>>>(p);
 }
 
