@@ -1,4 +1,4 @@
-// Another program, run to its end without a shell. Any thread.
+// Other programs, run to their end without a shell, and this one's own use of the processor. Any thread.
 #pragma once
 
 #include <string>
@@ -11,5 +11,8 @@ std::string find_program(const std::string& name);
 
 // Runs it with its output discarded; returns the exit status, or throws Error when it cannot be started.
 int run_program(const std::vector<std::string>& arguments);
+
+// Of all threads of this process together, since it started.
+double cpu_seconds();
 
 }  // namespace myxtts

@@ -2,6 +2,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/process.h"
 #include "base/workers.h"
 #include "cli/corpus_flags.h"
 #include "corpus/shapes.h"
@@ -17,7 +18,6 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
 
 namespace myxtts {
 namespace {
@@ -27,15 +27,6 @@ struct Options {
   double consumer_ms = 0;
   ConfigFlags flags;
 };
-
-double cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 int64_t resident_kb() {
   std::ifstream status("/proc/self/status");

@@ -177,9 +177,7 @@ void add_diagnose_bottleneck(CLI::App& diagnose, Program& program) {
                    "write the settings with what is recommended to this file; yours stays as it is")
       ->type_name("FILE");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags,
-                   corpus_keys(feed_keys({"train_data", "seed", "size", "optimization_level", "pad_to_fixed_length",
-                                          "enable_eager_debug"})));
+  add_config_flags(*command, options->flags, fed_model_keys());
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) {
       return diagnose_bottleneck(*options, program.json_file, console);

@@ -1,6 +1,7 @@
 #include "diagnose/observation.h"
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "device/device.h"
 #include "pipeline/batch_memory.h"
 
@@ -8,19 +9,8 @@
 #include <map>
 #include <utility>
 
-#include <sys/resource.h>
-
 namespace myxtts {
 namespace {
-
-double cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 // A batch that stays when the ring goes on.
 class KeptBatch {

@@ -118,7 +118,9 @@ const std::vector<ChartOfMetrics>& charts() {
 RunRecord read_run(const fs::path& folder) {
   const fs::path path = folder / "metrics.jsonl";
   std::ifstream file(path);
-  if (!file) reject_input("report", "{}: {}", path.string(), std::strerror(errno));
+  if (!file)
+    reject_input("report", "{}: {}; give the folder that `train` wrote, its --checkpoint-dir", path.string(),
+                 std::strerror(errno));
   RunRecord run;
   run.name = fs::absolute(folder).lexically_normal().filename().string();
   double last = -std::numeric_limits<double>::infinity();

@@ -11,6 +11,14 @@ BINARY = pathlib.Path(os.environ.get("MYXTTS", ROOT / "build" / "myxtts"))
 sys.path.insert(0, str(ROOT / "bench"))  # for the twin
 
 
+def build_shim(tmp_path_factory, source):
+    """A library to preload that stands between the program and the system: its path."""
+    folder = tmp_path_factory.mktemp("shim")
+    (folder / "shim.c").write_text(source)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "shim.so", folder / "shim.c", "-ldl"], check=True)
+    return str(folder / "shim.so")
+
+
 @pytest.fixture(scope="session")
 def root():
     return ROOT

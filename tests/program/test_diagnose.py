@@ -8,7 +8,7 @@ import time
 import PIL.Image
 import PIL.ImageStat
 import pytest
-from conftest import BINARY
+from conftest import BINARY, build_shim
 
 # A disk of a given speed, or one that stands still every so many clips, in front of the system's own `pread`.
 SHIM = r"""
@@ -58,10 +58,7 @@ ssize_t pread64(int f, void* p, size_t n, off_t at) { return slow(f, p, n, at, "
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("shim")
-    (folder / "shim.c").write_text(SHIM)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "shim.so", folder / "shim.c", "-ldl"], check=True)
-    return str(folder / "shim.so")
+    return build_shim(tmp_path_factory, SHIM)
 
 
 def diagnose(*arguments, out, status=None, timeout=60, **environment):

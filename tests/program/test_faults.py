@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import BINARY
+from conftest import BINARY, build_shim
 
 SHIM = r"""
 #define _GNU_SOURCE
@@ -37,10 +37,7 @@ ssize_t pread64(int f, void* p, size_t n, off_t at) { return faulty(f, p, n, at,
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("shim")
-    (folder / "shim.c").write_text(SHIM)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "shim.so", folder / "shim.c", "-ldl"], check=True)
-    return folder / "shim.so"
+    return build_shim(tmp_path_factory, SHIM)
 
 
 def batches(folder, out, **environment):
