@@ -11,18 +11,24 @@ They are favoured: the alignment is given to them, while ours searches for it in
 they need no attention mask (the forms "with a key mask" show its price); input is on the device already; the average
 of the weights is left out unless asked for.
 Figure: median ms from step to step by CUDA events, the host never waiting; where lengths vary means are compared, so
-that stalls count. Spread: std / mean. Warm-up comes first, and
-its time is the time to compile. Limit: matrix products and attention alone, at --tflops. No form is begun after
---total-s: those that matter most come first.
+that stalls count. Spread: std / mean. Warm-up comes first, and its time is the time to compile. Limit: matrix products
+and attention alone, at --tflops.
+Each form has a process of its own. Warm-up ends with the step in which --limit-s passes, and so do the timed steps. A
+step may compile for minutes: --kill-s after its first step began a form is killed, and what is certain is kept. Its
+mean is at least the time so far over all the steps that were asked for; if it was still warming up, warm-up's time and
+steps count too, and so does the time that ours takes to record. No form is begun after --total-s: those that matter
+most come first. --out is written after every form.
 MYXTTS names the program (default build/myxtts); where it has no `bench step`, the rivals run alone."""
 import argparse
+import contextlib
 import dataclasses
 import datetime
-import gc
 import json
+import multiprocessing
 import os
 import platform
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -72,8 +78,12 @@ FORMS += [Form(mode, key_mask=True) for mode in ("eager", "reduce-overhead")]
 QUICK = [Form("eager"), Form("eager", weights="masters"), Form("eager", varying=True)]
 
 
+def tokens_of(frames, options):
+    return max(1, round(options.tokens * frames / options.frames))
+
+
 def make_batch(options, frames):
-    rows, tokens = options.rows, max(1, round(options.tokens * frames / options.frames))
+    rows, tokens = options.rows, tokens_of(frames, options)
     generator = torch.Generator().manual_seed(frames)
     batch = {"tokens": torch.randint(1, VOCABULARY, (rows, tokens), generator=generator, dtype=torch.int32),
              "text_lengths": torch.full((rows,), tokens, dtype=torch.int32), "mel_lengths": torch.full((rows,), frames, dtype=torch.int32),
@@ -107,12 +117,26 @@ def lengths_of(form, options, count, seed):
     return [padded(length, form, options) for length in random_lengths(options, count, seed)]
 
 
+def warm_up_lengths(form, options):
+    if form.padded_to > 1:  # its few shapes are known before training begins
+        return sorted({padded(length, form, options) for length in range(length_range(options)[0], length_range(options)[1] + 1)}) * 3
+    return lengths_of(form, options, options.warm_up, seed=1)
+
+
+def limit_ms(lengths, options):
+    return np.mean([step_flops(options.size, options.rows, length, tokens_of(length, options), N_MELS) for length in lengths]) / options.tflops / 1e9
+
+
+def slowest(steps_ms):
+    return sorted(map(float, steps_ms), reverse=True)[:5]
+
+
 def synchronize(options):
     if options.device == "cuda":
         torch.cuda.synchronize()
 
 
-def timed(trainer, batches, options):
+def timed(trainer, batches, options, tell):
     """Milliseconds of each step, those of the whole run by the clock, and the last loss. Stops at the time limit."""
     on_gpu = options.device == "cuda"
     synchronize(options)
@@ -120,11 +144,10 @@ def timed(trainer, batches, options):
     marks = []
 
     def mark():
-        if not on_gpu:
-            marks.append(time.perf_counter())
-            return
-        marks.append(torch.cuda.Event(enable_timing=True))
-        marks[-1].record()
+        marks.append(torch.cuda.Event(enable_timing=True) if on_gpu else time.perf_counter())
+        if on_gpu:
+            marks[-1].record()
+        tell("timed", time.monotonic())
 
     mark()
     for batch in batches:
@@ -138,41 +161,93 @@ def timed(trainer, batches, options):
     return steps, wall, float(loss)
 
 
-def measure(form, options):
-    torch._dynamo.reset()
-    gc.collect()
-    if options.device == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
+def measure(form, options, tell):
     torch.manual_seed(0)
     voice = Voice(options.size, VOCABULARY, N_MELS, -5.0, 2.0, key_mask=form.key_mask).to(options.device)
     trainer = Trainer(voice, form.mode, form.weights, 0.999 if options.average else None, dynamic=form.dynamic)
-    warm = lengths_of(form, options, options.warm_up, seed=1)
-    if form.padded_to > 1:  # its few shapes are known before training begins
-        warm = sorted({padded(length, form, options) for length in range(length_range(options)[0], length_range(options)[1] + 1)}) * 3
-    lengths = lengths_of(form, options, options.steps, TIMED_SEED)
+    warm, lengths = warm_up_lengths(form, options), lengths_of(form, options, options.steps, TIMED_SEED)
     batches = {length: make_batch(options, length) for length in {*warm, *lengths}}
 
     start = time.perf_counter()
+    tell("warm-up", time.monotonic())
     for done_warm, length in enumerate(warm, 1):
         trainer.step(batches[length])
+        tell("warm-up", time.monotonic())
         if time.perf_counter() - start > options.limit_s:  # what is left to compile is then part of the timed steps, as it is of a user's
             warm = warm[:done_warm]
             break
     synchronize(options)
     warm_s = time.perf_counter() - start
-    steps, wall, loss = timed(trainer, [batches[length] for length in lengths], options)
+    steps, wall, loss = timed(trainer, [batches[length] for length in lengths], options, tell)
     if not np.isfinite(loss):
         raise RuntimeError(f"the loss is {loss}")
     done = lengths[: len(steps)]
-    flops = np.mean([step_flops(options.size, options.rows, length, batches[length]["tokens"].shape[1], N_MELS) for length in done])
-    limit = flops / options.tflops / 1e9
+    limit = limit_ms(done, options)
     result = {"figure": float(np.median(steps)), "unit": "ms", "cv": float(np.std(steps) / np.mean(steps)), "mean": float(np.mean(steps)),
               "max": float(np.max(steps)), "wall_mean": wall / len(steps), "warm_up_s": warm_s, "warm_up_steps": len(warm), "steps": len(steps),
               "shapes": len(set(done)), "limit": limit, "fraction_of_limit": limit / float(np.median(steps)), "loss": loss}
+    if form.varying:
+        result["slowest_steps_ms"] = slowest(steps)
     if options.device == "cuda":
         result["peak_gib"] = torch.cuda.max_memory_allocated() / 2**30
     return result
+
+
+def measure_and_tell(form, options, pipe):
+    """What a form's own process does: tells its hardware, when warm-up and timed steps begin and each of their steps ends, and the result."""
+    os.setsid()  # so that it and the compilers it starts can be killed together
+    torch.set_float32_matmul_precision("high")
+    torch._dynamo.config.recompile_limit = 64
+
+    def tell(what, value):
+        pipe.send((what, value))
+
+    try:
+        tell("hardware", hardware(options))
+        result = measure(form, options, tell)
+    except Exception as error:  # a rival that fails is a result too
+        result = {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
+    tell("result", result)
+
+
+def stopped(form, options, warm, timed, now):
+    """What is certain of a form killed in the middle of a step. `warm`, `timed`: when each part began and each of its steps ended."""
+    begun, asked = (timed[0], options.steps) if timed else (warm[0], len(warm_up_lengths(form, options)) + options.steps)
+    steps = [np.diff(warm), np.diff([*timed, now])] if timed else [np.diff([*warm, now])]
+    lengths, done = lengths_of(form, options, options.steps, TIMED_SEED), max(0, len(timed) - 1)
+    result = {"stopped": True, "unit": "ms", "mean_at_least": (now - begun) * 1e3 / asked, "longest_step_at_least": float(np.concatenate(steps).max()) * 1e3,
+              "in_warm_up": not timed, "warm_up_s": (timed[0] if timed else now) - warm[0], "warm_up_steps": len(warm) - 1, "steps": done,
+              "shapes": len(set(lengths[:done])), "limit": limit_ms(lengths, options)}
+    if form.varying:
+        result["slowest_steps_ms"] = slowest(np.diff(timed) * 1e3)
+    return result
+
+
+def measure_apart(form, options):
+    """The result of a form measured in a process of its own, which is killed at --kill-s; and the hardware, if it came to tell it."""
+    context = multiprocessing.get_context("spawn")
+    pipe, its_end = context.Pipe(duplex=False)
+    process = context.Process(target=measure_and_tell, args=(form, options, its_end))
+    told = {"hardware": [None], "warm-up": [], "timed": [], "result": []}
+    process.start()
+    its_end.close()
+    try:
+        while not told["result"]:
+            left_s = max(0, told["warm-up"][0] + options.kill_s - time.monotonic()) if told["warm-up"] else None
+            if not pipe.poll(left_s):
+                told["result"] = [stopped(form, options, told["warm-up"], told["timed"], time.monotonic())]
+                break
+            what, value = pipe.recv()
+            told[what].append(value)
+    except EOFError:
+        process.join()
+        told["result"] = [{"failed": f"its process died: exit {process.exitcode}"}]
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # nothing of it is left
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.join()
+    return told["result"][-1], told["hardware"][-1]
 
 
 def ours(options, *more):
@@ -212,6 +287,41 @@ def hardware(options):
     return torch.cuda.get_device_name() if options.device == "cuda" else f"{platform.machine()}, {torch.get_num_threads()} threads"
 
 
+def compare(form, result, own, varying):
+    """Adds how many times faster ours is: by medians, where lengths vary by means."""
+    if "failed" in result:
+        return
+    if form.varying and varying:
+        several = varying[OUR_SHAPES[0]]
+        if "stopped" not in result:
+            result["ours_is_times_faster"] = result["mean"] / several["figure"]
+        else:
+            recording = several["record_s"] * 1e3 / several["repeats"] if result["in_warm_up"] else 0
+            result["ours_is_times_faster_at_least"] = result["mean_at_least"] / (several["figure"] + recording)
+    elif own and not form.varying and "stopped" not in result:  # the median of a form that was stopped is not known
+        result["ours_is_times_faster"] = result["figure"] / own["figure"]
+
+
+def line_of(form, result, options):
+    by_means = ", by means" if form.varying else ""
+    if "failed" in result:
+        return f"{str(form):64}failed: {result['failed'][:140]}"
+    if "stopped" in result:
+        where = f"after {result['warm_up_steps']} steps of warm-up: mean, warm-up included," if result["in_warm_up"] else f"after {result['steps']} of {options.steps} steps: mean"
+        line = f"{str(form):64}stopped {where} at least {result['mean_at_least']:.0f} ms, one step took at least {result['longest_step_at_least'] / 1e3:.1f} s"
+        return line + (f"   ours is at least {result['ours_is_times_faster_at_least']:.2f} x{by_means}" if "ours_is_times_faster_at_least" in result else "")
+    line = f"{str(form):64}{result['figure']:10.2f}{result['cv']:7.1%}{result['mean']:9.2f}{result['max']:10.2f}{result['fraction_of_limit']:9.1%}{result['warm_up_s']:11.1f}"
+    line += f"   ours is {result['ours_is_times_faster']:.2f} x{by_means}" if "ours_is_times_faster" in result else ""
+    return line + (f"   stopped after {result['steps']} steps" if result["steps"] < options.steps else "")
+
+
+def save(report, file):
+    if file:
+        with open(file + ".part", "w") as part:
+            json.dump(report, part, indent=2)
+        os.replace(file + ".part", file)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
@@ -222,7 +332,8 @@ def main():
     parser.add_argument("--tokens", type=int, default=150)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warm-up", type=int, default=8, help="steps")
-    parser.add_argument("--limit-s", type=float, default=60, help="no form is timed for longer, nor warmed up")
+    parser.add_argument("--limit-s", type=float, default=60, help="warm-up ends with the step in which it passes, and so do the timed steps")
+    parser.add_argument("--kill-s", type=float, default=180, help="a form is killed so long after its first step began")
     parser.add_argument("--total-s", type=float, default=200, help="no form is begun later; 0: all of them run")
     parser.add_argument("--tflops", type=float, default=790, help="of the device in bf16: the limit follows from it")
     parser.add_argument("--average", action="store_true", help="the rivals keep an average of the weights too")
@@ -233,8 +344,7 @@ def main():
     options = parser.parse_args()
     if options.quick:
         options.rows, options.frames, options.tokens, options.steps, options.warm_up = 2, 64, 16, 4, 2
-    torch.set_float32_matmul_precision("high")
-    torch._dynamo.config.recompile_limit = 64
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # which ends the process of a form too
 
     start = time.perf_counter()
     fixed = ["--repeats", "3", "--steps", str(options.steps)] if options.quick else []
@@ -255,44 +365,32 @@ def main():
               f"{figures['fraction_of_limit'] or 0:9.1%}{figures['record_s']:11.1f}   {figures['captures']} captures, {figures['padding']:.1%} padding, {figures['audio_s_per_s']:.0f} s of audio a second")
     if own and varying_missing:
         print(f"myxtts: `bench step --lengths` gave no figure: {varying_missing}")
+    flops = step_flops(options.size, options.rows, options.frames, options.tokens, N_MELS)
+    several, one = (varying[shapes]["audio_s_per_s"] for shapes in OUR_SHAPES) if varying else (None, None)
+    commit = os.environ.get("MYXTTS_COMMIT") or subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    report = {"claim": "a training step of the voice, in ms", "command": shlex.join(["python", "bench/step_rivals.py", *sys.argv[1:]]), "hardware": own["device"] if own else None,
+              "cores": os.cpu_count(), "machine": platform.machine(), "torch": torch.__version__, "commit": commit, "date": datetime.date.today().isoformat(),
+              "batch": f"{options.rows} rows x {options.frames} frames x {options.tokens} tokens, full rows; where lengths vary, {length_range(options)[0]} to {length_range(options)[1]} frames, {'LJSpeech-like' if options.lengths == 'lj' else 'uniform'}",
+              "size": options.size, "favours": "alignment given to the rivals; ours searches inside the step", "average": options.average,
+              "flops": flops, "tflops_per_s": options.tflops, "limit_ms": flops / options.tflops / 1e9, "myxtts": own, "myxtts_missing": missing,
+              "myxtts_varying": varying, "myxtts_varying_missing": varying_missing, "audio_per_s_of_8_shapes_over_1": several / one if varying else None,
+              "left_out": left_out, "rivals": results}
+    save(report, options.out)
     for form in forms:
         if options.total_s and time.perf_counter() - start > options.total_s:
             left_out.append(str(form))
             continue
-        try:
-            result = results[str(form)] = measure(form, options)
-        except Exception as error:  # a rival that fails is a result too
-            results[str(form)] = {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
-            print(f"{str(form):64}failed: {type(error).__name__}: {str(error)[:120]}", flush=True)
-            continue
-        line = f"{str(form):64}{result['figure']:10.2f}{result['cv']:7.1%}{result['mean']:9.2f}{result['max']:10.2f}{result['fraction_of_limit']:9.1%}{result['warm_up_s']:11.1f}"
-        if own and not form.varying:
-            result["ours_is_times_faster"] = result["figure"] / own["figure"]
-            line += f"   ours is {result['ours_is_times_faster']:.2f} x"
-        if varying and form.varying:
-            result["ours_is_times_faster"] = result["mean"] / varying[OUR_SHAPES[0]]["figure"]
-            line += f"   ours is {result['ours_is_times_faster']:.2f} x, by means"
-        if result["steps"] < options.steps:
-            line += f"   stopped after {result['steps']} steps"
-        print(line, flush=True)
-    flops = step_flops(options.size, options.rows, options.frames, options.tokens, N_MELS)
+        result, its_hardware = measure_apart(form, options)
+        compare(form, result, own, varying)
+        results[str(form)], report["hardware"] = result, its_hardware or report["hardware"]
+        print(line_of(form, result, options), flush=True)
+        save(report, options.out)
     print(f"{'the limit':64}{flops / options.tflops / 1e9:10.2f}   {flops / 1e12:.2f} TFLOP at {options.tflops:.0f} TFLOP/s")
-    gain = None
     if varying:
-        several, one = (varying[shapes]["audio_s_per_s"] for shapes in OUR_SHAPES)
-        gain = several / one
-        print(f"audio a second in {OUR_SHAPES[0]} shapes: {gain:.2f} x that of one shape ({several:.0f} and {one:.0f} s)")
+        print(f"audio a second in {OUR_SHAPES[0]} shapes: {several / one:.2f} x that of one shape ({several:.0f} and {one:.0f} s)")
     if left_out:
         print(f"not begun within --total-s {options.total_s:.0f}: {'; '.join(left_out)}")
-    if options.out:
-        commit = os.environ.get("MYXTTS_COMMIT") or subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-        json.dump({"claim": "a training step of the voice, in ms", "command": shlex.join(["python", "bench/step_rivals.py", *sys.argv[1:]]), "hardware": hardware(options),
-                   "cores": os.cpu_count(), "machine": platform.machine(), "torch": torch.__version__, "commit": commit, "date": datetime.date.today().isoformat(),
-                   "batch": f"{options.rows} rows x {options.frames} frames x {options.tokens} tokens, full rows; where lengths vary, {length_range(options)[0]} to {length_range(options)[1]} frames, {'LJSpeech-like' if options.lengths == 'lj' else 'uniform'}",
-                   "size": options.size, "favours": "alignment given to the rivals; ours searches inside the step", "average": options.average,
-                   "flops": flops, "tflops_per_s": options.tflops, "limit_ms": flops / options.tflops / 1e9, "myxtts": own, "myxtts_missing": missing,
-                   "myxtts_varying": varying, "myxtts_varying_missing": varying_missing, "audio_per_s_of_8_shapes_over_1": gain, "left_out": left_out,
-                   "rivals": results}, open(options.out, "w"), indent=2)
+    save(report, options.out)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "model/alignment.h"
+#include "model/attention.h"
 #include "model/size.h"
 #include "model/torch_stream.h"
 
@@ -25,6 +26,8 @@ RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarTy
     const at::Tensor row_end = (at::arange(lengths.size(0), lengths.options()) + 1) * positions;
     const at::Tensor ends = at::stack({row_end - positions + lengths, row_end}, 1).flatten();
     mask.sequence_ends = at::constant_pad_nd(ends, {1, 0}, 0).to(at::kInt);
+    const c10::DeviceGuard guard(lengths.device());
+    if (gpu_attends()) mask.lengths = lengths.to(at::kInt);
   } else {
     const at::Tensor length = lengths.unsqueeze(1), position = at::arange(positions, lengths.options());
     const at::Tensor hidden = at::logical_and(position >= length, length > 0);

@@ -15,6 +15,7 @@ struct RowMask {
                              // empty row sees its padding, so that no softmax is over nothing
   at::Tensor sequence_ends;  // int32 [2 rows + 1]: each row is two sequences, its valid part and its padding, so that
                              // attention over sequences needs no mask. On a GPU in half precision, instead of key_bias
+  at::Tensor lengths;        // int32 [rows]. Where the fused kernels have an attention of their own
 };
 RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type);
 

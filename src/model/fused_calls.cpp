@@ -1,5 +1,6 @@
 #include "model/fused_calls.h"
 
+#include "model/attention.h"
 #include "model/fused.h"
 #include "model/size.h"
 #include "model/torch_stream.h"
@@ -175,6 +176,41 @@ void rotate_back(const at::Tensor& d_all, const at::Tensor& d_queries, const at:
            [&](int64_t first, int64_t end) { rotate_back_on_cpu(problem, first, end); });
     }
   });
+}
+
+namespace {
+
+Attention attention_of(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen,
+                       const at::Tensor& log_sums) {
+  return {values.size(0),
+          values.size(1),
+          values.size(3),
+          data<const int32_t>(mask.lengths),
+          data<const Brain>(values),
+          data<Brain>(seen),
+          data<float>(log_sums)};
+}
+
+}  // namespace
+
+at::Tensor empty_log_sums(const at::Tensor& values) {
+  return at::empty({values.size(0), values.size(3), attention_places(values.size(1))},
+                   values.options().dtype(at::kFloat));
+}
+
+void attend_fused(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen, const at::Tensor& log_sums) {
+  const c10::DeviceGuard guard(values.device());
+  attend_on_gpu(attention_of(values, mask, seen, log_sums), current_stream(values.get_device()));
+}
+
+void attend_fused_backward(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen,
+                           const at::Tensor& log_sums, const at::Tensor& d_seen, const at::Tensor& d_values) {
+  const c10::DeviceGuard guard(values.device());
+  const at::Tensor products = at::empty_like(log_sums);
+  attend_backward_on_gpu(
+      {attention_of(values, mask, seen, log_sums), data<const Brain>(d_seen), data<const float>(mask.rotary.select(0, 0)),
+       data<const float>(mask.rotary.select(0, 1)), data<float>(products), data<Brain>(d_values)},
+      current_stream(values.get_device()));
 }
 
 namespace {

@@ -42,6 +42,14 @@ void rotate(const at::Tensor& values, const RowMask& mask);
 void rotate_back(const at::Tensor& d_all, const at::Tensor& d_queries, const at::Tensor& d_keys,
                  const at::Tensor& d_values, const RowMask& mask);
 
+// Attention of values [rows, positions, 3, heads, head_width], turned already, into `seen` [rows, positions, heads,
+// head_width]; where the mask has lengths. See Attention.
+at::Tensor empty_log_sums(const at::Tensor& values);
+void attend_fused(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen, const at::Tensor& log_sums);
+// Into d_values as they were before they were turned.
+void attend_fused_backward(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen,
+                           const at::Tensor& log_sums, const at::Tensor& d_seen, const at::Tensor& d_values);
+
 // What of a batch the flow's losses need beside what is learnt.
 struct FlowFrames {
   at::Tensor mel, noise, time;  // float; mel normalised

@@ -108,10 +108,22 @@ at::Tensor product_backward(const at::Tensor& d_out, const at::Tensor& x, const 
   return at::mm(d_out, weight);
 }
 
+// What was seen, as rows; on a CPU the heads lie apart.
+at::Tensor flat_seen(const Products& kept, const RowMask& mask, int64_t width) {
+  const bool heads_apart = !mask.lengths.defined() && !mask.sequence_ends.defined();
+  return (heads_apart ? kept.seen.transpose(1, 2) : kept.seen).reshape({-1, width});
+}
+
 at::Tensor attention_forward(const at::Tensor& normed, const Trunk::Block& block, const RowMask& mask, Products& kept) {
   const int64_t rows = normed.size(0), positions = normed.size(1), width = normed.size(2), heads = width / head_width;
   kept.values = product(flat(normed), block.attention_in).view({rows, positions, 3, heads, head_width});
   rotate(kept.values, mask);
+  if (mask.lengths.defined()) {
+    kept.seen = at::empty_like(normed);
+    kept.softmax = empty_log_sums(kept.values);
+    attend_fused(kept.values, mask, kept.seen, kept.softmax);
+    return product(flat(kept.seen), block.attention_out).view_as(normed);
+  }
   const std::vector<at::Tensor> parts = kept.values.unbind(2);
   if (mask.sequence_ends.defined()) {
     const auto each = [&](const at::Tensor& part) { return part.view({rows * positions, heads, head_width}); };
@@ -123,33 +135,34 @@ at::Tensor attention_forward(const at::Tensor& normed, const Trunk::Block& block
     std::tie(kept.seen, kept.softmax) = at::_scaled_dot_product_flash_attention_for_cpu(
         parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), 0.0, false, mask.key_bias);
   }
-  const at::Tensor seen = mask.sequence_ends.defined() ? kept.seen : kept.seen.transpose(1, 2);
-  return product(seen.reshape({-1, width}), block.attention_out).view_as(normed);
+  return product(flat_seen(kept, mask, width), block.attention_out).view_as(normed);
 }
 
 // From the gradient of what attention made to that of its normed input.
 at::Tensor attention_backward(const at::Tensor& d_made, const at::Tensor& normed, const Trunk::Block& block,
                               const RowMask& mask, const Products& kept) {
   const int64_t rows = normed.size(0), positions = normed.size(1), width = normed.size(2), heads = width / head_width;
-  const std::vector<at::Tensor> parts = kept.values.unbind(2);
-  const bool sequences = mask.sequence_ends.defined();
-  const at::Tensor seen = (sequences ? kept.seen : kept.seen.transpose(1, 2)).reshape({-1, width});
-  const at::Tensor d_seen = product_backward(flat(d_made), seen, block.attention_out);
-  at::Tensor d_queries, d_keys, d_values;
-  if (sequences) {
-    const auto each = [&](const at::Tensor& part) { return part.view({rows * positions, heads, head_width}); };
-    std::tie(d_queries, d_keys, d_values) = at::_flash_attention_backward(
-        each(d_seen), each(parts[0]), each(parts[1]), each(parts[2]), kept.seen, kept.softmax, mask.sequence_ends,
-        mask.sequence_ends, positions, positions, 0.0, false, kept.random, kept.unused);
-  } else {
-    const at::Tensor d_out = d_seen.view({rows, positions, heads, head_width}).transpose(1, 2);
-    std::tie(d_queries, d_keys, d_values) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        d_out, parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), kept.seen, kept.softmax,
-        0.0, false, mask.key_bias);
-    for (at::Tensor* part : {&d_queries, &d_keys, &d_values}) *part = part->transpose(1, 2).contiguous();
-  }
+  const at::Tensor d_seen = product_backward(flat(d_made), flat_seen(kept, mask, width), block.attention_out);
   at::Tensor d_all = at::empty({rows, positions, 3, heads, head_width}, kept.values.options());
-  rotate_back(d_all, d_queries, d_keys, d_values, mask);
+  if (mask.lengths.defined()) {
+    attend_fused_backward(kept.values, mask, kept.seen, kept.softmax, d_seen, d_all);
+  } else {
+    const std::vector<at::Tensor> parts = kept.values.unbind(2);
+    at::Tensor d_queries, d_keys, d_values;
+    if (mask.sequence_ends.defined()) {
+      const auto each = [&](const at::Tensor& part) { return part.view({rows * positions, heads, head_width}); };
+      std::tie(d_queries, d_keys, d_values) = at::_flash_attention_backward(
+          each(d_seen), each(parts[0]), each(parts[1]), each(parts[2]), kept.seen, kept.softmax, mask.sequence_ends,
+          mask.sequence_ends, positions, positions, 0.0, false, kept.random, kept.unused);
+    } else {
+      const at::Tensor d_out = d_seen.view({rows, positions, heads, head_width}).transpose(1, 2);
+      std::tie(d_queries, d_keys, d_values) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+          d_out, parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), kept.seen, kept.softmax,
+          0.0, false, mask.key_bias);
+      for (at::Tensor* part : {&d_queries, &d_keys, &d_values}) *part = part->transpose(1, 2).contiguous();
+    }
+    rotate_back(d_all, d_queries, d_keys, d_values, mask);
+  }
   return product_backward(d_all.view({-1, 3 * width}), flat(normed), block.attention_in).view_as(normed);
 }
 

@@ -1,0 +1,144 @@
+// What Hopper has for matrices: tiles that copy themselves from global memory into shared memory and say so at a
+// barrier, and products that four warps ask for together and that run while they do something else. sm_90a only.
+//
+// A tile is some rows of 64 bfloat16 (128 bytes), its 16-byte pieces swizzled as the copy engine and the products
+// agree on: neither needs to be told where a value lies.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda.h>
+
+namespace myxtts::hopper {
+
+constexpr int group_width = 128;     // threads of a warpgroup, which multiplies together
+constexpr int group_rows = 64;       // rows of a product
+constexpr int tile_width = 64;       // values of a tile's row
+constexpr int tile_row_bytes = 128;  // of them
+
+__device__ inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// Waits until as many arrivals, and as many bytes, have come as were asked for; then begins anew with the other parity.
+struct Barrier {
+  uint64_t state;
+
+  __device__ void begin(uint32_t arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(this)), "r"(arrivals));
+  }
+  __device__ void arrive() {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
+  }
+  __device__ void arrive_expecting(uint32_t bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(this)), "r"(bytes)
+                 : "memory");
+  }
+  __device__ void wait(uint32_t parity) {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n"
+        "}" ::"r"(shared_address(this)),
+        "r"(parity)
+        : "memory");
+  }
+};
+
+// Barriers that were begun, for the copy engine too; the block's threads must meet afterwards.
+__device__ inline void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+// Rows of a tensor [outer, rows, parts, 64] from `row` on, of one part; behind the last row come zeros.
+__device__ inline void copy_tile(void* to, const CUtensorMap& from, int part, int row, int outer, Barrier& done) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], "
+      "[%2];" ::"r"(shared_address(to)),
+      "l"(&from), "r"(shared_address(&done)), "r"(0), "r"(part), "r"(row), "r"(outer)
+      : "memory");
+}
+
+__device__ inline void copy_bytes(void* to, const void* from, uint32_t bytes, Barrier& done) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(to)),
+               "l"(from), "r"(bytes), "r"(shared_address(&done))
+               : "memory");
+}
+
+// Where a tile begins, as products are told: 1,024 bytes from eight rows to the next eight, swizzled over 128 bytes.
+__device__ inline uint64_t tile_descriptor(const void* tile) {
+  return (uint64_t{1} << 62) | (uint64_t{1024 >> 4} << 32) | (uint64_t{1} << 16) | (shared_address(tile) >> 4 & 0x3FFF);
+}
+constexpr uint64_t next_16_columns = 32 >> 4;           // added to a descriptor
+constexpr uint64_t next_16_rows = (16 * 128) >> 4;
+
+// What is computed of these values is computed by now, and what uses them comes later: the compiler does not see that
+// products write them while other instructions run.
+template <int Count>
+__device__ void settle(float (&values)[Count]) {
+#pragma unroll
+  for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(values[i])::"memory");
+}
+
+// With the sums that the products write.
+template <int... Counts>
+__device__ void begin_products(float (&... sums)[Counts]) {
+  (settle(sums), ...);
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int... Counts>
+__device__ void wait_for_products(float (&... sums)[Counts]) {
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  (settle(sums), ...);
+}
+
+// sum (+)= a [64 x 16] x (64 rows of b)^T. `a` lies in registers: 64 rows of 16 as sums lie, in pairs.
+__device__ inline void multiply_by_rows(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, int add) {
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
+      "}, {%32, %33, %34, %35}, %36, add, 1, 1, 0;\n}"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
+        "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
+        "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
+        "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
+}
+
+// The same with `a` in a tile.
+__device__ inline void multiply_by_rows(float (&sum)[32], uint64_t a, uint64_t b, int add) {
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
+      "}, %32, %33, add, 1, 1, 0, 0;\n}"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
+        "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
+        "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
+        "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31])
+      : "l"(a), "l"(b), "r"(add));
+}
+
+// sum (+)= a [64 x 16] x b, 16 rows of 64.
+__device__ inline void multiply(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, int add) {
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
+      "}, {%32, %33, %34, %35}, %36, add, 1, 1, 1;\n}"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
+        "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
+        "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
+        "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
+}
+
+}  // namespace myxtts::hopper

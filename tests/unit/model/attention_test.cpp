@@ -1,0 +1,126 @@
+#include "device/device.h"
+#include "model/attention.h"
+#include "model/fused_calls.h"
+#include "model/size.h"
+
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace myxtts {
+namespace {
+
+struct Example {
+  int64_t positions, heads;
+  std::vector<int32_t> lengths;
+};
+
+struct Result {
+  at::Tensor seen, d_values;
+};
+
+at::Tensor lengths_of(const Example& example) {
+  return at::tensor(at::ArrayRef<int32_t>(example.lengths.data(), example.lengths.size()), at::kInt);
+}
+
+// Values and the gradient of what is seen, rounded to bfloat16.
+std::pair<at::Tensor, at::Tensor> inputs_of(const Example& example) {
+  const auto rows = static_cast<int64_t>(example.lengths.size());
+  at::manual_seed(5);
+  const auto rounded = [](const at::Tensor& x) { return x.to(at::kBFloat16).to(at::kDouble); };
+  return {rounded(at::randn({rows, example.positions, 3, example.heads, head_width}) * 1.5),
+          rounded(at::randn({rows, example.positions, example.heads, head_width}))};
+}
+
+// In double precision, by its definition; queries and keys are turned here, so that their gradients come turned back.
+Result by_definition(const Example& example) {
+  const auto [turned, d_seen] = inputs_of(example);
+  const RowMask mask = make_row_mask(lengths_of(example), example.positions, at::kFloat);
+  const at::Tensor cosines = mask.rotary[0].unsqueeze(1), sines = mask.rotary[1].unsqueeze(1);
+  const auto turn = [&](const at::Tensor& x, double direction) {
+    const std::vector<at::Tensor> halves = x.chunk(2, -1);
+    return at::cat({halves[0] * cosines - direction * halves[1] * sines, halves[1] * cosines + direction * halves[0] * sines},
+                   -1);
+  };
+  const std::vector<at::Tensor> parts = turned.unbind(2);
+  const at::Tensor values = at::stack({turn(parts[0], -1), turn(parts[1], -1), parts[2]}, 2).requires_grad_();
+  at::Tensor seen = at::zeros_like(d_seen);
+  for (int64_t row = 0; row < turned.size(0); ++row) {
+    const int64_t length = example.lengths[row];
+    const auto part = [&](int64_t number) {
+      const at::Tensor x = values[row].select(1, number);
+      return (number < 2 ? turn(x, 1) : x).slice(0, 0, length).transpose(0, 1);
+    };
+    const at::Tensor weights = at::softmax(at::matmul(part(0), part(1).transpose(1, 2)) / 8, -1);
+    if (length > 0) seen[row].slice(0, 0, length).copy_(at::matmul(weights, part(2)).transpose(0, 1));
+  }
+  (seen * d_seen).sum().backward();
+  return {seen.detach(), values.grad()};
+}
+
+Result by_kernels(const Example& example) {
+  const at::Device gpu(at::kCUDA, 0);
+  const auto [exact_values, exact_d_seen] = inputs_of(example);
+  const at::Tensor values = exact_values.to(at::kBFloat16).to(gpu), d_seen = exact_d_seen.to(at::kBFloat16).to(gpu);
+  const RowMask mask = make_row_mask(lengths_of(example).to(gpu), example.positions, at::kBFloat16);
+  Result made{at::full_like(d_seen, 77), at::full_like(values, 77)};
+  const at::Tensor log_sums = empty_log_sums(values).fill_(77);
+  attend_fused(values, mask, made.seen, log_sums);
+  attend_fused_backward(values, mask, made.seen, log_sums, d_seen, made.d_values);
+  return made;
+}
+
+double off(const at::Tensor& found, const at::Tensor& expected) {
+  const double size = expected.norm().item<double>(), error = (found.cpu().to(at::kDouble) - expected).norm().item<double>();
+  return size == 0 ? error : error / size;
+}
+
+bool no_hopper() { return device_count() == 0 || !at::globalContext().hasCUDA() || !gpu_attends(); }
+
+const std::vector<Example> examples = {
+    {1, 1, {1}},         {64, 1, {64}},           {65, 2, {65, 64}},          {37, 3, {37, 12, 1}},
+    {200, 2, {200, 0}},  {333, 3, {333, 64, 200}}, {150, 8, {150, 149, 3, 77}}, {870, 2, {870, 513}},
+    {1300, 1, {1300, 1}}};
+
+TEST(AttentionGpu, gives_what_its_definition_gives) {
+  if (no_hopper()) GTEST_SKIP() << "no GPU of the Hopper kind";
+  for (const Example& example : examples) {
+    const std::string name = fmt::format("{} positions, {} heads", example.positions, example.heads);
+    const Result found = by_kernels(example), expected = by_definition(example);
+    EXPECT_LT(off(found.seen, expected.seen), 4e-3) << name;
+    for (int64_t part = 0; part < 3; ++part) {
+      // One position sees itself alone: queries and keys have no gradient, and what rounding leaves has no size to
+      // compare with.
+      const at::Tensor exact = expected.d_values.select(2, part);
+      if (example.positions == 1 && part < 2) continue;
+      EXPECT_LT(off(found.d_values.select(2, part), exact), 8e-3) << name << ", part " << part;
+    }
+  }
+}
+
+TEST(AttentionGpu, padding_is_zero_whatever_lies_there) {
+  if (no_hopper()) GTEST_SKIP() << "no GPU of the Hopper kind";
+  for (const Example& example : examples) {
+    const Result found = by_kernels(example);
+    const at::Tensor padding =
+        at::arange(example.positions, at::kInt) >= lengths_of(example).unsqueeze(1);  // [rows, positions]
+    EXPECT_EQ(found.seen.cpu().index({padding}).abs().sum().item<double>(), 0);
+    EXPECT_EQ(found.d_values.cpu().index({padding}).abs().sum().item<double>(), 0);
+  }
+}
+
+TEST(AttentionGpu, gives_the_same_bits_every_time) {
+  if (no_hopper()) GTEST_SKIP() << "no GPU of the Hopper kind";
+  const Example example{800, 8, {800, 700, 3, 64, 500, 800}};
+  const Result first = by_kernels(example);
+  for (int i = 0; i < 5; ++i) {
+    const Result again = by_kernels(example);
+    EXPECT_TRUE(at::equal(again.seen, first.seen));
+    EXPECT_TRUE(at::equal(again.d_values, first.d_values));
+  }
+}
+
+}  // namespace
+}  // namespace myxtts
