@@ -1,5 +1,5 @@
-// Self-attention over padded rows in one pass each way, on a GPU of the Hopper kind: scores never leave the chip, padding
-// costs next to nothing, and sums are added up in one order, so that the same batch gives the same bits.
+// Self-attention over padded rows in one pass each way, on a GPU of the Hopper kind: scores never leave the chip,
+// padding costs next to nothing, and sums are added up in one order, so that the same batch gives the same bits.
 #pragma once
 
 #include "device/device.h"

@@ -84,6 +84,13 @@ struct RotationBackward {
   const T* values = nullptr;
 };
 
+// gradient *= the slope of gelu, in its tanh form, at `before`. On the CPU libtorch does it.
+struct GeluBackward {
+  int64_t count = 0;  // a multiple of 8
+  const Brain* before = nullptr;
+  Brain* gradient = nullptr;
+};
+
 // What the decoder is given: a frame on its way from noise to mel, and its token's mean. And the prior's loss.
 template <typename T>
 struct FlowInput {
@@ -143,6 +150,7 @@ void add_norm_backward_on_gpu(const AddNormBackward<Brain>& problem, StreamHandl
 void sum_parts_on_gpu(const SumParts<Brain>& problem, StreamHandle stream);
 void rotate_on_gpu(const Rotation<Brain>& problem, StreamHandle stream);
 void rotate_back_on_gpu(const RotationBackward<Brain>& problem, StreamHandle stream);
+void gelu_backward_on_gpu(const GeluBackward& problem, StreamHandle stream);
 void flow_input_on_gpu(const FlowInput<Brain>& problem, StreamHandle stream);
 void flow_input_backward_on_gpu(const FlowInputBackward<Brain>& problem, StreamHandle stream);
 void flow_error_on_gpu(const FlowError<Brain>& problem, StreamHandle stream);

@@ -207,10 +207,20 @@ void attend_fused_backward(const at::Tensor& values, const RowMask& mask, const 
                            const at::Tensor& log_sums, const at::Tensor& d_seen, const at::Tensor& d_values) {
   const c10::DeviceGuard guard(values.device());
   const at::Tensor products = at::empty_like(log_sums);
-  attend_backward_on_gpu(
-      {attention_of(values, mask, seen, log_sums), data<const Brain>(d_seen), data<const float>(mask.rotary.select(0, 0)),
-       data<const float>(mask.rotary.select(0, 1)), data<float>(products), data<Brain>(d_values)},
-      current_stream(values.get_device()));
+  attend_backward_on_gpu({attention_of(values, mask, seen, log_sums), data<const Brain>(d_seen),
+                          data<const float>(mask.rotary.select(0, 0)), data<const float>(mask.rotary.select(0, 1)),
+                          data<float>(products), data<Brain>(d_values)},
+                         current_stream(values.get_device()));
+}
+
+void gelu_backward(const at::Tensor& before, at::Tensor& gradient) {
+  if (!before.is_cuda()) {
+    at::gelu_backward_out(gradient, gradient, before, "tanh");
+    return;
+  }
+  const c10::DeviceGuard guard(before.device());
+  gelu_backward_on_gpu({before.numel(), data<const Brain>(before), data<Brain>(gradient)},
+                       current_stream(before.get_device()));
 }
 
 namespace {

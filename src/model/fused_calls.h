@@ -50,6 +50,9 @@ void attend_fused(const at::Tensor& values, const RowMask& mask, const at::Tenso
 void attend_fused_backward(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen,
                            const at::Tensor& log_sums, const at::Tensor& d_seen, const at::Tensor& d_values);
 
+// The gradient of what comes before gelu (its tanh form), in place of that of what comes after it.
+void gelu_backward(const at::Tensor& before, at::Tensor& gradient);
+
 // What of a batch the flow's losses need beside what is learnt.
 struct FlowFrames {
   at::Tensor mel, noise, time;  // float; mel normalised

@@ -179,9 +179,9 @@ at::Tensor feed_forward_forward(const at::Tensor& normed, const Trunk::Block& bl
 
 at::Tensor feed_forward_backward(const at::Tensor& d_made, const at::Tensor& normed, const Trunk::Block& block,
                                  const Products& kept) {
-  const at::Tensor d_after = product_backward(flat(d_made), kept.after_gelu, block.feed_out);
-  const at::Tensor d_before = at::gelu_backward(d_after, kept.before_gelu, "tanh");
-  return product_backward(d_before, flat(normed), block.feed_in).view_as(normed);
+  at::Tensor gradient = product_backward(flat(d_made), kept.after_gelu, block.feed_out);
+  gelu_backward(kept.before_gelu, gradient);
+  return product_backward(gradient, flat(normed), block.feed_in).view_as(normed);
 }
 
 struct FusedTrunk : torch::autograd::Function<FusedTrunk> {

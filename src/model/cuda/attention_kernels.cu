@@ -1,277 +1,27 @@
 // A warpgroup owns 64 queries (or, for the gradients of keys and values, 64 keys) and walks over the tiles of the other
-// side, which one thread of the block fetches ahead for all its warpgroups. While the products of one warpgroup run, the
-// others work on their softmax.
+// side, which one thread of the block fetches ahead for all its warpgroups. While the products of one warpgroup run,
+// the others work on their softmax.
 //
 // Names: a score is a query times a key; a weight is what the softmax makes of it.
 #include "model/cuda/attention_kernels.h"
-#include "model/cuda/hopper.cuh"
-#include "model/size.h"
+#include "model/cuda/attention_parts.cuh"
 
-#include <cuda_bf16.h>
+#include <algorithm>
+
 #include <cuda_runtime.h>
 
 namespace myxtts {
 namespace {
 
-using namespace hopper;
-
-constexpr int tile = static_cast<int>(attention_tile);
-static_assert(head_width == tile_width && tile == group_rows);
-
-constexpr int stages = 4;  // tiles that are on the chip: those in use, and those on their way
-constexpr int ahead = 2;
-constexpr float score_scale = 0.125F;  // 1 / sqrt(head_width)
-constexpr float exponent_scale = score_scale * 1.4426950408889634F;  // to base 2
-constexpr float infinity = __builtin_huge_valf();
-constexpr unsigned all_lanes = 0xFFFFFFFFU;
-
-// The same for all threads of a warp, and the compiler is told so: products must not stand where threads may part.
-__device__ int uniform(int x) { return __shfl_sync(all_lanes, x, 0); }
-
-// One row of a batch and one head of it, and the positions that this thread's warpgroup owns.
-template <int Groups>
-struct Place {
-  int row, head, group, warp, lane;
-  int positions, heads, length;
-  int first_of_block, first;
-  int working;  // warpgroups of the block that own a valid position
-
-  __device__ explicit Place(const Attention& p)
-      : row(blockIdx.z),
-        head(blockIdx.x),
-        group(uniform(threadIdx.x / group_width)),
-        warp(threadIdx.x / 32 % 4),
-        lane(threadIdx.x % 32),
-        positions(static_cast<int>(p.positions)),
-        heads(static_cast<int>(p.heads)),
-        length(uniform(min(p.lengths[row], positions))),
-        first_of_block(blockIdx.y * Groups * group_rows),
-        first(first_of_block + group * group_rows),
-        working(min(Groups, max(0, (length - first_of_block + group_rows - 1) / group_rows))) {}
-
-  __device__ bool works() const { return group < working; }
-  __device__ int tiles() const { return (length + tile - 1) / tile; }
-
-  // A thread holds values of two rows of a product, eight apart, and of each two columns out of eight.
-  __device__ int own_row(int half) const { return first + warp * 16 + lane / 4 + half * 8; }
-  __device__ int own_column(int eighth) const { return eighth * 8 + lane % 4 * 2; }
-
-  // Where this row and head begin: in [rows, positions, parts, heads, head_width], and in [rows, heads, places].
-  __device__ int64_t in_values(int parts) const {
-    return (static_cast<int64_t>(row) * positions * parts * heads + head) * head_width;
-  }
-  __device__ int64_t places() const { return (positions + tile - 1) / tile * tile; }
-  __device__ int64_t in_vectors() const { return (static_cast<int64_t>(row) * heads + head) * places(); }
-};
-
-// Pairs of tiles on their way through a block: keys and values, or queries and the gradients of what they saw.
-struct alignas(1024) Ring {
-  struct {
-    uint8_t tiles[2][tile * tile_row_bytes];
-  } stage[stages];
-  float vectors[stages][2][tile];  // a number a row of each tile, where it is wanted
-  Barrier full[stages], free[stages], own_here;
-
-  // By all threads of the block.
-  template <int Groups>
-  __device__ void begin(const Place<Groups>& place) {
-    if (threadIdx.x == 0) {
-      for (int i = 0; i < stages; ++i) {
-        full[i].begin(1);
-        free[i].begin(place.working * 4);
-      }
-      own_here.begin(1);
-      publish_barriers();
-    }
-    __syncthreads();
-  }
-
-  // By one thread, once what lay there is no longer needed.
-  template <int Groups>
-  __device__ Barrier& fetch(int number, const CUtensorMap& first, int first_part, const CUtensorMap& second,
-                            int second_part, uint32_t more_bytes, const Place<Groups>& place) {
-    const int slot = number % stages;
-    if (number >= stages) free[slot].wait((number / stages - 1) % 2);
-    full[slot].arrive_expecting(2 * tile * tile_row_bytes + more_bytes);
-    copy_tile(stage[slot].tiles[0], first, first_part, number * tile, place.row, full[slot]);
-    copy_tile(stage[slot].tiles[1], second, second_part, number * tile, place.row, full[slot]);
-    return full[slot];
-  }
-
-  __device__ void wait_for(int number) { full[number % stages].wait(number / stages % 2); }
-
-  // By all threads of a warp: it will not read this pair again.
-  __device__ void give_back(int number, int lane) {
-    __syncwarp();
-    if (lane == 0) free[number % stages].arrive();
-  }
-
-  __device__ uint64_t descriptor(int number, int which) const {
-    return tile_descriptor(stage[number % stages].tiles[which]);
-  }
-};
-
-// Two tiles of each warpgroup's own rows.
-template <int Groups>
-struct OwnTiles {
-  uint8_t tiles[Groups][2][group_rows * tile_row_bytes];
-
-  __device__ void fetch(const CUtensorMap& first, int first_part, const CUtensorMap& second, int second_part,
-                        Barrier& here, const Place<Groups>& place) {
-    here.arrive_expecting(place.working * sizeof(tiles[0]));
-    for (int group = 0; group < place.working; ++group) {
-      const int position = place.first_of_block + group * group_rows;
-      copy_tile(tiles[group][0], first, first_part, position, place.row, here);
-      copy_tile(tiles[group][1], second, second_part, position, place.row, here);
-    }
-  }
-};
-
-template <int Groups>
-struct alignas(1024) RingAndOwn {
-  Ring ring;
-  OwnTiles<Groups> own;
-};
-
-constexpr int tile_alignment = 1024;
-template <typename Memory>
-constexpr int bytes_of = sizeof(Memory) + tile_alignment;
-
-template <typename Memory>
-__device__ Memory& shared_memory() {
-  extern __shared__ uint8_t bytes[];
-  const uintptr_t start = (reinterpret_cast<uintptr_t>(bytes) + tile_alignment - 1) / tile_alignment * tile_alignment;
-  return *reinterpret_cast<Memory*>(start);
-}
-
-// The compiler does not see that it is shared memory.
-__device__ float2 shared_pair(const float* from) {
-  float2 two;
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(two.x), "=f"(two.y) : "r"(shared_address(from)));
-  return two;
-}
-
-__device__ uint32_t pack(float low, float high) {
-  const __nv_bfloat162 two = __floats2bfloat162_rn(low, high);
-  return reinterpret_cast<const uint32_t&>(two);
-}
-
-__device__ float2 unpack(uint32_t bits) { return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits)); }
-
-__device__ float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-// A row of a product lies with four neighbouring lanes.
-__device__ float row_sum(float x) {
-  x += __shfl_xor_sync(all_lanes, x, 1);
-  return x + __shfl_xor_sync(all_lanes, x, 2);
-}
-
-__device__ float row_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(all_lanes, x, 1));
-  return fmaxf(x, __shfl_xor_sync(all_lanes, x, 2));
-}
-
-__device__ float dot_of_16(const Brain* a, const Brain* b) {
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const uint4 x = reinterpret_cast<const uint4*>(a)[i], y = reinterpret_cast<const uint4*>(b)[i];
-    const uint32_t u[] = {x.x, x.y, x.z, x.w}, v[] = {y.x, y.y, y.z, y.w};
-#pragma unroll
-    for (int k = 0; k < 4; ++k) sum += unpack(u[k]).x * unpack(v[k]).x + unpack(u[k]).y * unpack(v[k]).y;
-  }
-  return sum;
-}
-
-// 64 x 64 results of a product, and 64 x 64 values as the left side of one.
-using Sums = float[32];
-using Left = uint32_t[4][4];
-
-// The warpgroup's own rows; zeros behind the last position.
-template <int Groups>
-__device__ void load(Left& to, const Brain* from, int64_t stride, const Place<Groups>& place) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int position = place.own_row(half);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const Brain* two = from + position * stride + place.own_column(i);
-      to[i / 2][i % 2 * 2 + half] = position < place.positions ? *reinterpret_cast<const uint32_t*>(two) : 0;
-    }
-  }
-}
-
-__device__ void to_left(Left& to, const Sums& from) {
-#pragma unroll
-  for (int i = 0; i < 16; ++i) to[i / 4][i % 4] = pack(from[2 * i], from[2 * i + 1]);
-}
-
-// sum = left x (rows of the tile)^T
-__device__ void times_rows(Sums& sum, const Left& left, uint64_t rows) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) multiply_by_rows(sum, left[i], rows + i * next_16_columns, i > 0);
-}
-
-__device__ void times_rows(Sums& sum, uint64_t left, uint64_t rows) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) multiply_by_rows(sum, left + i * next_16_columns, rows + i * next_16_columns, i > 0);
-}
-
-// sum += left x tile
-__device__ void add_times(Sums& sum, const Left& left, uint64_t rows) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) multiply(sum, left[i], rows + i * next_16_rows, 1);
-}
-
-// The warpgroup's own rows, times a factor each.
-template <int Groups>
-__device__ void store(Brain* to, int64_t stride, const Sums& from, const float (&factor)[2],
-                      const Place<Groups>& place) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int position = place.own_row(half);
-    if (position >= place.positions) continue;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      *reinterpret_cast<uint32_t*>(to + position * stride + place.own_column(i)) =
-          pack(from[4 * i + 2 * half] * factor[half], from[4 * i + 2 * half + 1] * factor[half]);
-    }
-  }
-}
-
-// Turns the own rows back by their positions. Loads first, so that they come together; what is behind the last position
-// is not stored.
-template <int Groups>
-__device__ void turn_back(Sums& x, const AttentionBackward& b, const Place<Groups>& place) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int64_t angles = min(place.own_row(half), place.positions - 1) * (head_width / 2);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float2 cosine = *reinterpret_cast<const float2*>(b.cosines + angles + place.own_column(i));
-      const float2 sine = *reinterpret_cast<const float2*>(b.sines + angles + place.own_column(i));
-#pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        float &low = x[4 * i + 2 * half + k], &high = x[4 * (i + 4) + 2 * half + k];
-        const float c = k == 0 ? cosine.x : cosine.y, s = k == 0 ? sine.x : sine.y, was_low = low;
-        low = low * c + high * s;
-        high = high * c - was_low * s;
-      }
-    }
-  }
-}
+using namespace attention;
 
 constexpr int query_groups = 2;  // warpgroups of a block; two blocks fit beside each other
-constexpr int key_groups = 3;    // these need more registers: one block
+constexpr int key_groups = 1;    // these need more registers: three blocks of one
 
 __global__ void __launch_bounds__(query_groups* group_width, 2)
     attend(const __grid_constant__ CUtensorMap values, const Attention p) {
   const Place<query_groups> place(p);
-  Ring& ring = shared_memory<Ring>();
+  auto& ring = shared_memory<RingAlone>();
   ring.begin(place);
   const int tiles = place.tiles();
   const auto fetch = [&](int number) {
@@ -328,7 +78,7 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
     end_products();
     for (int i = 0; i + 1 < tiles; ++i) {
       fetch(i + ahead);
-      wait_for_products(score, seen);
+      wait_for_products<0>(score, seen);
       if (i > 0) ring.give_back(i - 1, place.lane);
       weigh(i);
       ring.wait_for(i + 1);
@@ -337,12 +87,12 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
       times_rows(score, query, ring.descriptor(i + 1, 0));
       end_products();
     }
-    wait_for_products(score, seen);
+    wait_for_products<0>(score, seen);
     weigh(tiles - 1);
     begin_products(seen);
     add_times(seen, weight, ring.descriptor(tiles - 1, 1));
     end_products();
-    wait_for_products(seen);
+    wait_for_products<0>(seen);
   }
   float factor[2];
 #pragma unroll
@@ -398,22 +148,24 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
       ring.wait_for(i);
       begin_products(score, d_weight);
       times_rows(score, query, ring.descriptor(i, 0));
+      end_products();
       times_rows(d_weight, own_d_seen, ring.descriptor(i, 1));
       end_products();
-      wait_for_products(score, d_weight);
+      wait_for_products<1>(score);
       const bool last = (i + 1) * tile > place.length;
 #pragma unroll
       for (int k = 0; k < 32; ++k) {
-        const int half = k / 2 % 2;
-        float weight = power_of_two(score[k] * exponent_scale - log_sum[half]);
-        if (last && i * tile + place.own_column(k / 4) + k % 2 >= place.length) weight = 0;
-        d_weight[k] = weight * (d_weight[k] - product[half]);
+        score[k] = power_of_two(score[k] * exponent_scale - log_sum[k / 2 % 2]);
+        if (last && i * tile + place.own_column(k / 4) + k % 2 >= place.length) score[k] = 0;
       }
+      wait_for_products<0>(d_weight);
+#pragma unroll
+      for (int k = 0; k < 32; ++k) d_weight[k] = score[k] * (d_weight[k] - product[k / 2 % 2]);
       to_left(d_score, d_weight);
       begin_products(d_query);
       add_times(d_query, d_score, ring.descriptor(i, 0));
       end_products();
-      wait_for_products(d_query);
+      wait_for_products<0>(d_query);
       ring.give_back(i, place.lane);
     }
   }
@@ -422,7 +174,7 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
   store(b.d_values + place.in_values(3), 3 * width, d_query, factor, place);
 }
 
-__global__ void __launch_bounds__(key_groups* group_width, 1)
+__global__ void __launch_bounds__(key_groups* group_width, 3)
     attend_back_to_keys(const __grid_constant__ CUtensorMap values, const __grid_constant__ CUtensorMap d_seen,
                         const AttentionBackward b) {
   const Attention& p = b.forward;
@@ -435,8 +187,8 @@ __global__ void __launch_bounds__(key_groups* group_width, 1)
     constexpr uint32_t bytes = tile * sizeof(float);
     Barrier& full = ring.fetch(number, values, place.head, d_seen, place.head, 2 * bytes, place);
     const int64_t at = place.in_vectors() + number * tile;
-    copy_bytes(ring.vectors[number % stages][0], p.log_sums + at, bytes, full);
-    copy_bytes(ring.vectors[number % stages][1], b.products + at, bytes, full);
+    copy_bytes(ring.vectors[number % ring.stages][0], p.log_sums + at, bytes, full);
+    copy_bytes(ring.vectors[number % ring.stages][1], b.products + at, bytes, full);
   };
   Sums d_key = {}, d_value = {};
   if (place.works()) {
@@ -456,11 +208,11 @@ __global__ void __launch_bounds__(key_groups* group_width, 1)
       times_rows(score, key, ring.descriptor(i, 0));
       times_rows(d_weight, value, ring.descriptor(i, 1));
       end_products();
-      wait_for_products(score, d_weight);
+      wait_for_products<0>(score, d_weight);
 #pragma unroll
       for (int column = 0; column < 8; ++column) {
-        const float2 log_sum = shared_pair(ring.vectors[i % stages][0] + place.own_column(column));
-        const float2 product = shared_pair(ring.vectors[i % stages][1] + place.own_column(column));
+        const float2 log_sum = shared_pair(ring.vectors[i % ring.stages][0] + place.own_column(column));
+        const float2 product = shared_pair(ring.vectors[i % ring.stages][1] + place.own_column(column));
 #pragma unroll
         for (int k = 4 * column; k < 4 * column + 4; ++k) {
           score[k] = power_of_two(score[k] * exponent_scale - (k % 2 == 0 ? log_sum.x : log_sum.y));
@@ -473,7 +225,7 @@ __global__ void __launch_bounds__(key_groups* group_width, 1)
       add_times(d_value, weight, ring.descriptor(i, 1));
       add_times(d_key, d_score, ring.descriptor(i, 0));
       end_products();
-      wait_for_products(d_key, d_value);
+      wait_for_products<0>(d_key, d_value);
       ring.give_back(i, place.lane);
     }
   }
@@ -491,15 +243,24 @@ __global__ void __launch_bounds__(key_groups* group_width, 1)
   store(to + 2 * width, 3 * width, d_value, value_factor, place);
 }
 
+// Rows of the batch that are worked on side by side, a whole number of times: as many as the cache holds the tiles of.
+// Their last blocks, which have the least to do, then come last and fill what would be left over.
+int64_t rows_together(const Attention& p) {
+  constexpr int64_t cached = 28 << 20;
+  int64_t rows = std::clamp<int64_t>(cached / (p.positions * p.heads * 2 * tile_row_bytes), 1, p.rows);
+  while (p.rows % rows != 0) --rows;
+  return rows;
+}
+
 template <int Groups, typename Memory, typename... Arguments>
 cudaError_t launch(void (*kernel)(Arguments...), const Attention& p, cudaStream_t stream,
                    const Arguments&... arguments) {
-  constexpr int rows = Groups * group_rows, bytes = bytes_of<Memory>;
+  constexpr int bytes = bytes_of<Memory>;
   const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess) return error;
-  // One row of the batch after the other: its keys and values stay in the cache.
-  const dim3 blocks(static_cast<unsigned>(p.heads), static_cast<unsigned>((p.positions + rows - 1) / rows),
-                    static_cast<unsigned>(p.rows));
+  const int64_t rows = rows_together(p);
+  const dim3 blocks(static_cast<unsigned>(p.heads), static_cast<unsigned>(rows),
+                    static_cast<unsigned>(p.rows / rows * Place<Groups>::blocks_of_row(p)));
   kernel<<<blocks, Groups * group_width, bytes, stream>>>(arguments...);
   return cudaGetLastError();
 }
@@ -507,13 +268,13 @@ cudaError_t launch(void (*kernel)(Arguments...), const Attention& p, cudaStream_
 }  // namespace
 
 cudaError_t launch_attention(const CUtensorMap& values, const Attention& p, cudaStream_t stream) {
-  return launch<query_groups, Ring>(attend, p, stream, values, p);
+  return launch<query_groups, RingAlone>(attend, p, stream, values, p);
 }
 
 cudaError_t launch_attention_backward(const CUtensorMap& values, const CUtensorMap& d_seen, const AttentionBackward& b,
                                       cudaStream_t stream) {
-  const cudaError_t error = launch<query_groups, RingAndOwn<query_groups>>(attend_back_to_queries, b.forward, stream,
-                                                                           values, d_seen, b);
+  const cudaError_t error =
+      launch<query_groups, RingAndOwn<query_groups>>(attend_back_to_queries, b.forward, stream, values, d_seen, b);
   if (error != cudaSuccess) return error;
   return launch<key_groups, RingAndOwn<key_groups>>(attend_back_to_keys, b.forward, stream, values, d_seen, b);
 }

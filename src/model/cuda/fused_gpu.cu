@@ -286,6 +286,37 @@ __global__ void __launch_bounds__(block_width) flow_input_backward(FlowInputBack
   }
 }
 
+__device__ float gelu_slope(float x) {
+  constexpr float root = 0.7978845608F, cubic = 0.044715F;  // sqrt(2 / pi)
+  const float inner = root * (x + cubic * x * x * x);
+  const float tanh = 1 - __fdividef(2, __expf(2 * inner) + 1);
+  return 0.5F * (1 + tanh) + 0.5F * x * (1 - tanh * tanh) * root * (1 + 3 * cubic * x * x);
+}
+
+constexpr int gelu_loads = 4;
+
+// Blocks begin at the end: what the product before this wrote last is still in the cache.
+__global__ void __launch_bounds__(block_width) gelu_backward(GeluBackward p) {
+  const int64_t block = gridDim.x - 1 - blockIdx.x;
+  uint4 before[gelu_loads] = {}, gradient[gelu_loads] = {};
+  const auto place = [&](int i) { return ((block * gelu_loads + i) * block_width + threadIdx.x) * pack; };
+#pragma unroll
+  for (int i = 0; i < gelu_loads; ++i) {
+    if (place(i) >= p.count) continue;
+    gradient[i] = load_bits(p.gradient + place(i));
+    before[i] = __ldcs(reinterpret_cast<const uint4*>(p.before + place(i)));
+  }
+#pragma unroll
+  for (int i = 0; i < gelu_loads; ++i) {
+    if (place(i) >= p.count) continue;
+    const Eight x = to_eight(before[i]);
+    Eight made = to_eight(gradient[i]);
+#pragma unroll
+    for (int k = 0; k < pack; ++k) made.v[k] *= gelu_slope(x.v[k]);
+    store(p.gradient + place(i), made);
+  }
+}
+
 __device__ float error_of(const FlowError<Brain>& p, int64_t i) {
   return to_float(p.flow[i]) - (p.mel[i] - (1 - p.sigma) * p.noise[i]);
 }
@@ -359,6 +390,11 @@ void rotate_on_gpu(const Rotation<Brain>& p, StreamHandle stream) {
 void rotate_back_on_gpu(const RotationBackward<Brain>& b, StreamHandle stream) {
   const int64_t threads = b.to.rows * b.to.positions * 3 * b.to.heads * threads_of_head;
   rotate_back<<<blocks_for(threads), block_width, 0, stream>>>(b);
+}
+
+void gelu_backward_on_gpu(const GeluBackward& p, StreamHandle stream) {
+  constexpr int64_t each = gelu_loads * block_width * pack;
+  gelu_backward<<<static_cast<unsigned>((p.count + each - 1) / each), block_width, 0, stream>>>(p);
 }
 
 void flow_input_on_gpu(const FlowInput<Brain>& p, StreamHandle stream) {

@@ -15,6 +15,7 @@ void add_norm_backward_on_gpu(const AddNormBackward<Brain>&, StreamHandle) { mis
 void sum_parts_on_gpu(const SumParts<Brain>&, StreamHandle) { missing(); }
 void rotate_on_gpu(const Rotation<Brain>&, StreamHandle) { missing(); }
 void rotate_back_on_gpu(const RotationBackward<Brain>&, StreamHandle) { missing(); }
+void gelu_backward_on_gpu(const GeluBackward&, StreamHandle) { missing(); }
 void flow_input_on_gpu(const FlowInput<Brain>&, StreamHandle) { missing(); }
 void flow_input_backward_on_gpu(const FlowInputBackward<Brain>&, StreamHandle) { missing(); }
 void flow_error_on_gpu(const FlowError<Brain>&, StreamHandle) { missing(); }

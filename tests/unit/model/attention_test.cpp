@@ -1,5 +1,6 @@
-#include "device/device.h"
 #include "model/attention.h"
+
+#include "device/device.h"
 #include "model/fused_calls.h"
 #include "model/size.h"
 
@@ -41,8 +42,8 @@ Result by_definition(const Example& example) {
   const at::Tensor cosines = mask.rotary[0].unsqueeze(1), sines = mask.rotary[1].unsqueeze(1);
   const auto turn = [&](const at::Tensor& x, double direction) {
     const std::vector<at::Tensor> halves = x.chunk(2, -1);
-    return at::cat({halves[0] * cosines - direction * halves[1] * sines, halves[1] * cosines + direction * halves[0] * sines},
-                   -1);
+    return at::cat(
+        {halves[0] * cosines - direction * halves[1] * sines, halves[1] * cosines + direction * halves[0] * sines}, -1);
   };
   const std::vector<at::Tensor> parts = turned.unbind(2);
   const at::Tensor values = at::stack({turn(parts[0], -1), turn(parts[1], -1), parts[2]}, 2).requires_grad_();
@@ -73,16 +74,22 @@ Result by_kernels(const Example& example) {
 }
 
 double off(const at::Tensor& found, const at::Tensor& expected) {
-  const double size = expected.norm().item<double>(), error = (found.cpu().to(at::kDouble) - expected).norm().item<double>();
+  const double size = expected.norm().item<double>(),
+               error = (found.cpu().to(at::kDouble) - expected).norm().item<double>();
   return size == 0 ? error : error / size;
 }
 
 bool no_hopper() { return device_count() == 0 || !at::globalContext().hasCUDA() || !gpu_attends(); }
 
-const std::vector<Example> examples = {
-    {1, 1, {1}},         {64, 1, {64}},           {65, 2, {65, 64}},          {37, 3, {37, 12, 1}},
-    {200, 2, {200, 0}},  {333, 3, {333, 64, 200}}, {150, 8, {150, 149, 3, 77}}, {870, 2, {870, 513}},
-    {1300, 1, {1300, 1}}};
+const std::vector<Example> examples = {{1, 1, {1}},
+                                       {64, 1, {64}},
+                                       {65, 2, {65, 64}},
+                                       {37, 3, {37, 12, 1}},
+                                       {200, 2, {200, 0}},
+                                       {333, 3, {333, 64, 200}},
+                                       {150, 8, {150, 149, 3, 77}},
+                                       {870, 2, {870, 513}},
+                                       {1300, 1, {1300, 1}}};
 
 TEST(AttentionGpu, gives_what_its_definition_gives) {
   if (no_hopper()) GTEST_SKIP() << "no GPU of the Hopper kind";

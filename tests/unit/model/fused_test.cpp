@@ -161,7 +161,11 @@ std::vector<std::pair<std::string, at::Tensor>> run_kernels(int64_t width, at::S
   const std::vector<int64_t> part_shape = {rows, positions, heads, 64};
   const at::Tensor d_all = empty(turned);
   rotate_back(d_all, values(part_shape), values(part_shape), values(part_shape), mask);
-  made.insert(made.end(), {{"turned", turned}, {"d_turned", d_all}});
+  // Also where the slope is 0 or 1, and a count that fills no block.
+  const at::Tensor before_gelu = at::cat({values({positions, width}), values({positions, width}) * 20});
+  at::Tensor d_gelu = values({2 * positions, width}).clone();
+  gelu_backward(before_gelu, d_gelu);
+  made.insert(made.end(), {{"turned", turned}, {"d_turned", d_all}, {"d_gelu", d_gelu}});
 
   // Of the flow: rows of 70, 50 and no frames; tokens with one frame and with many.
   at::Tensor tokens = at::full({rows, positions}, -1, at::kInt);
