@@ -6,7 +6,9 @@ twice; static shapes of several lengths train more audio a second than one; the 
 The corpus is noise in clips as long as LJSpeech's (1.1 to 10.1 s, 6.6 on average) with texts of 14 characters a second:
 its steps cost what those of speech cost, its losses mean nothing. Runs: one step in a new process, three times, by the
 clock of this script (index ready, from the start of the process to the line that says the first step is done); an epoch
-in the default shapes; an epoch in one shape. MYXTTS names the program (default build/myxtts)."""
+in the default shapes; one in one shape; and one in the default shapes with as many frames in every batch as the one
+shape has, so that both fill the same memory. The spread of the step's time is over lines of 20 steps, after the first
+100. MYXTTS names the program (default build/myxtts)."""
 import argparse
 import concurrent.futures
 import datetime
@@ -25,6 +27,7 @@ import numpy as np
 
 PROGRAM = os.environ.get("MYXTTS", "build/myxtts")
 RATE = 22050
+LONGEST_FRAMES = 880  # of the clips that are made here, and a little
 
 
 def make_corpus(folder, clips):
@@ -45,10 +48,10 @@ def make_corpus(folder, clips):
     (folder / "metadata.csv").write_text("".join(f"{i:05d}|{text}\n" for i, text in enumerate(texts)))
 
 
-def train(options, corpus, folder, *more):
+def train(options, corpus, folder, *more, settings=""):
     """What the run wrote, and seconds from its start to each line it printed."""
     config = folder.with_suffix(".yaml")
-    config.write_text("training: {log_every: 20, validate_every: 1000000, checkpoint_every: 1000000}\n")
+    config.write_text("training: {log_every: 20, validate_every: 1000000, checkpoint_every: 1000000}\n" + settings)
     report = folder.with_suffix(".json")
     command = [PROGRAM, "train", "--config", config, "--train-data", corpus, "--checkpoint-dir", folder, "--model-size", options.size,
                "--batch-size", options.batch_size, "--device", options.device, "--json", report, "--no-progress", *more]
@@ -62,14 +65,16 @@ def train(options, corpus, folder, *more):
     return json.loads(report.read_text()), [line for line in metrics if "loss" in line], lines
 
 
-def summary(options, corpus, folder, *more):
-    report, metrics, lines = train(options, corpus, folder, "--epochs", 1, *more)
+def summary(options, corpus, folder, *more, settings=""):
+    report, metrics, lines = train(options, corpus, folder, "--epochs", 1, *more, settings=settings)
     steady = metrics[1:-1] or metrics
+    warm = [line["step_ms"] for line in metrics[:-1] if line["step"] > 100] or [line["step_ms"] for line in metrics]
     median = lambda key: statistics.median(line[key] for line in steady if line.get(key) is not None) if any(line.get(key) is not None for line in steady) else None
     return {"steps": report["steps"], "seconds": report["seconds"], "captures": report["captures"], "retraces": report["retraces"],
             "input_wait": report["input_wait"], "gpu_busy_median": median("gpu_busy"),
             "gpu_busy_least": min((line["gpu_busy"] for line in steady if line["gpu_busy"] is not None), default=None),
             "gpu_utilisation_median": median("gpu_utilisation"), "step_ms_median": median("step_ms"),
+            "step_ms_cv": statistics.pstdev(warm) / statistics.fmean(warm),
             "audio_s_per_s_median": median("audio_s_per_s"), "padding_median": median("padding"),
             "record": next((line for _, line in lines if "recorded in" in line), ""), "logged": metrics}
 
@@ -104,19 +109,21 @@ def main():
             print(f"first step done after {done:.2f} s")
         several = summary(options, corpus, work / "several")
         one = summary(options, corpus, work / "one", "--shape-buckets", 1)
-        gain = several["audio_s_per_s_median"] / one["audio_s_per_s_median"]
-        for name, run in (("several shapes", several), ("one shape", one)):
-            print(f"{name}: {run['steps']} steps of {run['step_ms_median']:.2f} ms, {run['audio_s_per_s_median']:.0f} s of audio a second, padding "
+        filled = summary(options, corpus, work / "filled", settings=f"data: {{batch_frames: {options.batch_size * LONGEST_FRAMES}}}\n")
+        gain, gain_filled = (run["audio_s_per_s_median"] / one["audio_s_per_s_median"] for run in (several, filled))
+        for name, run in (("several shapes", several), ("one shape", one), ("several shapes, filled", filled)):
+            print(f"{name}: {run['steps']} steps of {run['step_ms_median']:.2f} ms (std/mean {run['step_ms_cv']:.2%}), {run['audio_s_per_s_median']:.0f} s of audio a second, padding "
                   f"{100 * run['padding_median']:.1f} %, GPU busy {100 * (run['gpu_busy_median'] or 0):.2f} %, input wait {100 * run['input_wait']:.3f} %, "
                   f"captures {run['captures']}, retraces {run['retraces']}")
-        print(f"several shapes train {gain:.2f} x the audio of one")
+        print(f"several shapes train {gain:.2f} x the audio of one, filled {gain_filled:.2f} x")
         if options.out:
             options.out.write_text(json.dumps({
                 "what": f"an epoch of {options.clips} clips, {options.size}, batch {options.batch_size}",
                 "hardware": hardware(),
                 "commit": os.environ.get("MYXTTS_COMMIT", ""), "date": datetime.date.today().isoformat(), "command": "python bench/epoch.py",
                 "first_step_s": [run["seconds"] for run in first_steps], "first_step_lines": first_steps[-1]["lines"],
-                "several_shapes": several, "one_shape": one, "gain_of_several_shapes": gain}, indent=1) + "\n")
+                "several_shapes": several, "one_shape": one, "several_shapes_filled": filled,
+                "gain_of_several_shapes": gain, "gain_of_several_shapes_filled": gain_filled}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

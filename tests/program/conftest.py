@@ -1,4 +1,5 @@
 """The tests of the program run the real binary on real files."""
+import concurrent.futures
 import os
 import pathlib
 import subprocess
@@ -9,6 +10,12 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("MYXTTS", ROOT / "build" / "myxtts"))
 sys.path.insert(0, str(ROOT / "bench"))  # for the twin
+
+
+def at_once(work, items):
+    """The results of work on each item, as many at a time as there are cores: most of a short run is loading the program."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(work, items))
 
 
 def build_shim(tmp_path_factory, source):

@@ -70,15 +70,15 @@ def processes_with(setting):
 def test_a_rival_that_compiles_for_too_long_is_killed_and_bounded(root, tmp_path):
     eager, compiled = "PyTorch eager, lengths vary", "torch.compile, lengths vary"
     cache = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    done = subprocess.run([sys.executable, root / "bench" / "step_rivals.py", "--device", "cpu", "--size", "tiny", "--quick", "--kill-s", "4", "--only", f"{eager}|{compiled}",
-                           "--out", tmp_path / "out.json"], env={**os.environ, **cache, "MYXTTS": str(BINARY)}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, root / "bench" / "step_rivals.py", "--device", "cpu", "--size", "tiny", "--quick", "--kill-s", "2", "--only", f"{eager}|{compiled}",
+                           "--out", tmp_path / "out.json"], env={**os.environ, **cache, "MYXTTS": str(BINARY), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert not list(processes_with(f"TORCHINDUCTOR_CACHE_DIR={cache['TORCHINDUCTOR_CACHE_DIR']}"))
     figures = json.loads((tmp_path / "out.json").read_text())
     ours, whole, killed = figures["myxtts_varying"]["8"]["figure"], figures["rivals"][eager], figures["rivals"][compiled]
     assert whole["steps"] == 4 and whole["slowest_steps_ms"][0] == whole["max"] and whole["ours_is_times_faster"] == pytest.approx(whole["mean"] / ours)
     assert killed["stopped"] and killed["in_warm_up"] and killed["steps"] == 0
-    assert 4000 <= killed["longest_step_at_least"] <= killed["warm_up_s"] * 1e3 + 1
+    assert 2000 <= killed["longest_step_at_least"] <= killed["warm_up_s"] * 1e3 + 1
     assert killed["mean_at_least"] == pytest.approx(killed["warm_up_s"] * 1e3 / (2 + 4)), "over the steps of warm-up and those to be timed"
     assert killed["ours_is_times_faster_at_least"] == pytest.approx(killed["mean_at_least"] / ours, rel=1e-3)
     assert "ours is at least" in done.stdout

@@ -1,13 +1,17 @@
 import subprocess
 
 import pytest
+from conftest import at_once
 
 
 def test_help_and_version(myxtts):
     top = myxtts("--help").stdout
-    for command in ("prepare", "batches", "mel", "demo-data", "config", "completion"):
+
+    def check(command):
         assert command in top
         assert "Usage" in myxtts(command, "--help").stdout
+
+    at_once(check, ("prepare", "batches", "mel", "demo-data", "config", "completion"))
     assert myxtts("--version").stdout.startswith("myxtts ")
 
 
@@ -36,8 +40,9 @@ def test_a_wrong_command_line_is_one_sentence(myxtts, arguments, must_say, tmp_p
 
 
 def test_completion_offers_commands_and_flags(myxtts):
+    script = myxtts("completion", "bash").stdout
+
     def complete(*words):
-        script = myxtts("completion", "bash").stdout
         line = " ".join(f"'{word}'" for word in words)
         probe = f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _myxtts; echo ${{COMPREPLY[@]}}"
         return subprocess.run(["bash", "-c", probe], capture_output=True, text=True, check=True).stdout.split()
