@@ -11,7 +11,7 @@ namespace myxtts {
 
 struct Attention {
   int64_t rows = 0, positions = 0, heads = 0;
-  const int32_t* lengths = nullptr;  // of the rows: what is behind is not seen and sees nothing
+  const int32_t* lengths = nullptr;  // of the rows: what is behind is finite, is not seen and sees nothing
   const Brain* values = nullptr;     // queries, keys and values: [rows, positions, 3, heads, head_width]
   Brain* seen = nullptr;             // [rows, positions, heads, head_width]; 0 in padding
   float* log_sums = nullptr;         // of the softmax, to base 2: [rows, heads, attention_places(positions)]
@@ -33,8 +33,9 @@ constexpr int64_t attention_places(int64_t positions) {
   return (positions + attention_tile - 1) / attention_tile * attention_tile;
 }
 
-// Whether the current GPU has what this is made of. Both may be captured.
+// Whether the current GPU has what this is made of.
 bool gpu_attends();
+// Both may be captured.
 void attend_on_gpu(const Attention& problem, StreamHandle stream);
 void attend_backward_on_gpu(const AttentionBackward& problem, StreamHandle stream);
 

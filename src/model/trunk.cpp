@@ -118,14 +118,12 @@ at::Tensor attention_forward(const at::Tensor& normed, const Trunk::Block& block
   const int64_t rows = normed.size(0), positions = normed.size(1), width = normed.size(2), heads = width / head_width;
   kept.values = product(flat(normed), block.attention_in).view({rows, positions, 3, heads, head_width});
   rotate(kept.values, mask);
+  const std::vector<at::Tensor> parts = kept.values.unbind(2);
   if (mask.lengths.defined()) {
     kept.seen = at::empty_like(normed);
     kept.softmax = empty_log_sums(kept.values);
     attend_fused(kept.values, mask, kept.seen, kept.softmax);
-    return product(flat(kept.seen), block.attention_out).view_as(normed);
-  }
-  const std::vector<at::Tensor> parts = kept.values.unbind(2);
-  if (mask.sequence_ends.defined()) {
+  } else if (mask.sequence_ends.defined()) {
     const auto each = [&](const at::Tensor& part) { return part.view({rows * positions, heads, head_width}); };
     at::Tensor debug;
     std::tie(kept.seen, kept.softmax, kept.random, kept.unused, debug) =

@@ -11,8 +11,11 @@ namespace {
 CUtensorMap map_of(const Brain* values, int64_t rows, int64_t positions, int64_t parts) {
   static const auto encode = [] {
     void* found = nullptr;
-    cudaDriverEntryPointQueryResult result;
-    CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result));
+#if CUDART_VERSION >= 12050
+    CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault));
+#else
+    CUDA_CHECK(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault));
+#endif
     if (found == nullptr) fail("device", "the driver knows no tensor maps: it is too old");
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found);
   }();

@@ -170,7 +170,9 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
     }
   }
   turn_back(d_query, b, place);
-  const float factor[2] = {score_scale, score_scale};
+  float factor[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) factor[half] = place.own_row(half) < place.length ? score_scale : 0;
   store(b.d_values + place.in_values(3), 3 * width, d_query, factor, place);
 }
 
@@ -247,7 +249,8 @@ __global__ void __launch_bounds__(key_groups* group_width, 3)
 // Their last blocks, which have the least to do, then come last and fill what would be left over.
 int64_t rows_together(const Attention& p) {
   constexpr int64_t cached = 28 << 20;
-  int64_t rows = std::clamp<int64_t>(cached / (p.positions * p.heads * 2 * tile_row_bytes), 1, p.rows);
+  constexpr int64_t most = 65535;  // that a grid has
+  int64_t rows = std::clamp<int64_t>(cached / (p.positions * p.heads * 2 * tile_row_bytes), 1, std::min(p.rows, most));
   while (p.rows % rows != 0) --rows;
   return rows;
 }

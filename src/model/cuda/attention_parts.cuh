@@ -68,9 +68,7 @@ struct Place {
 template <int Stages>
 struct alignas(1024) Ring {
   static constexpr int stages = Stages;
-  struct {
-    uint8_t tiles[2][tile * tile_row_bytes];
-  } stage[Stages];
+  uint8_t tiles[Stages][2][tile * tile_row_bytes];
   float vectors[Stages][2][tile];  // a number a row of each tile, where it is wanted
   Barrier full[Stages], free[Stages], own_here;
 
@@ -80,7 +78,7 @@ struct alignas(1024) Ring {
     if (threadIdx.x == 0) {
       for (int i = 0; i < Stages; ++i) {
         full[i].begin(1);
-        free[i].begin(place.working * 4);
+        free[i].begin(max(1, place.working) * 4);
       }
       own_here.begin(1);
       publish_barriers();
@@ -95,8 +93,8 @@ struct alignas(1024) Ring {
     const int slot = number % Stages;
     if (number >= Stages) free[slot].wait((number / Stages - 1) % 2);
     full[slot].arrive_expecting(2 * tile * tile_row_bytes + more_bytes);
-    copy_tile(stage[slot].tiles[0], first, first_part, number * tile, place.row, full[slot]);
-    copy_tile(stage[slot].tiles[1], second, second_part, number * tile, place.row, full[slot]);
+    copy_tile(tiles[slot][0], first, first_part, number * tile, place.row, full[slot]);
+    copy_tile(tiles[slot][1], second, second_part, number * tile, place.row, full[slot]);
     return full[slot];
   }
 
@@ -108,14 +106,12 @@ struct alignas(1024) Ring {
     if (lane == 0) free[number % Stages].arrive();
   }
 
-  __device__ uint64_t descriptor(int number, int which) const {
-    return tile_descriptor(stage[number % Stages].tiles[which]);
-  }
+  __device__ uint64_t descriptor(int number, int which) const { return tile_descriptor(tiles[number % Stages][which]); }
 };
 
 // Two tiles of each warpgroup's own rows.
 template <int Groups>
-struct OwnTiles {
+struct alignas(1024) OwnTiles {
   uint8_t tiles[Groups][2][group_rows * tile_row_bytes];
 
   __device__ void fetch(const CUtensorMap& first, int first_part, const CUtensorMap& second, int second_part,
@@ -233,7 +229,8 @@ __device__ inline void add_times(Sums& sum, const Left& left, uint64_t rows) {
   for (int i = 0; i < 4; ++i) multiply(sum, left[i], rows + i * next_16_rows, 1);
 }
 
-// The warpgroup's own rows, times a factor each.
+// The warpgroup's own rows, times a factor each; 0 where that is 0, whatever the row holds: padding weighs what it
+// will.
 template <int Groups>
 __device__ void store(Brain* to, int64_t stride, const Sums& from, const float (&factor)[2],
                       const Place<Groups>& place) {
@@ -244,7 +241,8 @@ __device__ void store(Brain* to, int64_t stride, const Sums& from, const float (
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       *reinterpret_cast<uint32_t*>(to + position * stride + place.own_column(i)) =
-          pack(from[4 * i + 2 * half] * factor[half], from[4 * i + 2 * half + 1] * factor[half]);
+          factor[half] == 0 ? 0
+                            : pack(from[4 * i + 2 * half] * factor[half], from[4 * i + 2 * half + 1] * factor[half]);
     }
   }
 }

@@ -4,6 +4,9 @@
 #include "model/fused_calls.h"
 #include "model/size.h"
 
+#include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -61,9 +64,13 @@ Result by_definition(const Example& example) {
   return {seen.detach(), values.grad()};
 }
 
-Result by_kernels(const Example& example) {
+// [rows, positions]
+at::Tensor padding_of(const Example& example) {
+  return at::arange(example.positions, at::kInt) >= lengths_of(example).unsqueeze(1);
+}
+
+Result by_kernels(const Example& example, const at::Tensor& exact_values, const at::Tensor& exact_d_seen) {
   const at::Device gpu(at::kCUDA, 0);
-  const auto [exact_values, exact_d_seen] = inputs_of(example);
   const at::Tensor values = exact_values.to(at::kBFloat16).to(gpu), d_seen = exact_d_seen.to(at::kBFloat16).to(gpu);
   const RowMask mask = make_row_mask(lengths_of(example).to(gpu), example.positions, at::kBFloat16);
   Result made{at::full_like(d_seen, 77), at::full_like(values, 77)};
@@ -71,6 +78,11 @@ Result by_kernels(const Example& example) {
   attend_fused(values, mask, made.seen, log_sums);
   attend_fused_backward(values, mask, made.seen, log_sums, d_seen, made.d_values);
   return made;
+}
+
+Result by_kernels(const Example& example) {
+  const auto [values, d_seen] = inputs_of(example);
+  return by_kernels(example, values, d_seen);
 }
 
 double off(const at::Tensor& found, const at::Tensor& expected) {
@@ -89,7 +101,8 @@ const std::vector<Example> examples = {{1, 1, {1}},
                                        {333, 3, {333, 64, 200}},
                                        {150, 8, {150, 149, 3, 77}},
                                        {870, 2, {870, 513}},
-                                       {1300, 1, {1300, 1}}};
+                                       {1300, 1, {1300, 1}},
+                                       {2400, 16, {70, 700, 1}}};  // more than the cache holds: row after row
 
 TEST(AttentionGpu, gives_what_its_definition_gives) {
   if (no_hopper()) GTEST_SKIP() << "no GPU of the Hopper kind";
@@ -107,15 +120,39 @@ TEST(AttentionGpu, gives_what_its_definition_gives) {
   }
 }
 
-TEST(AttentionGpu, padding_is_zero_whatever_lies_there) {
+// Scores of padding so large that a weight of theirs would be infinite.
+TEST(AttentionGpu, padding_changes_nothing_and_is_zero_however_large_it_is) {
   if (no_hopper()) GTEST_SKIP() << "no GPU of the Hopper kind";
   for (const Example& example : examples) {
-    const Result found = by_kernels(example);
-    const at::Tensor padding =
-        at::arange(example.positions, at::kInt) >= lengths_of(example).unsqueeze(1);  // [rows, positions]
+    const at::Tensor padding = padding_of(example);
+    const auto [values, d_seen] = inputs_of(example);
+    const at::Tensor larger = at::where(padding.unsqueeze(-1).unsqueeze(-1), 100.0, 1.0);
+    const Result plain = by_kernels(example),
+                 found = by_kernels(example, values * larger.unsqueeze(-1), d_seen * larger);
+    EXPECT_TRUE(at::equal(found.seen, plain.seen));
+    EXPECT_TRUE(at::equal(found.d_values, plain.d_values));
     EXPECT_EQ(found.seen.cpu().index({padding}).abs().sum().item<double>(), 0);
     EXPECT_EQ(found.d_values.cpu().index({padding}).abs().sum().item<double>(), 0);
   }
+}
+
+// The step is skipped for what is not finite: it must not get lost on the way.
+TEST(AttentionGpu, what_is_not_a_number_stays_so) {
+  if (no_hopper()) GTEST_SKIP() << "no GPU of the Hopper kind";
+  const Example example{100, 2, {100, 70}};
+  const auto [values, d_seen] = inputs_of(example);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (int64_t part = 0; part < 3; ++part) {
+    const at::Tensor planted = values.clone();
+    planted[1][69][part][1][7] = nan;
+    const Result found = by_kernels(example, planted, d_seen);
+    EXPECT_TRUE(found.seen[1].isnan().any().item<bool>()) << "part " << part;
+    EXPECT_TRUE(found.d_values[1].isnan().any().item<bool>()) << "part " << part;
+    EXPECT_FALSE(found.d_values[0].isnan().any().item<bool>()) << "part " << part;
+  }
+  const at::Tensor planted = d_seen.clone();
+  planted[1][69][1][7] = nan;
+  EXPECT_TRUE(by_kernels(example, values, planted).d_values[1].isnan().any().item<bool>());
 }
 
 TEST(AttentionGpu, gives_the_same_bits_every_time) {
