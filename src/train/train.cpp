@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "corpus/shapes.h"
-#include "device/gpu_readings.h"
 #include "pipeline/feed.h"
 #include "record/run_report.h"
 #include "record/tensorboard.h"
@@ -16,6 +15,7 @@
 #include "train/retrace_monitor.h"
 #include "train/samples.h"
 #include "train/step.h"
+#include "train/step_meter.h"
 
 #include <cmath>
 #include <functional>
@@ -47,28 +47,6 @@ uint64_t noise_seed(int64_t seed, uint64_t batch, bool validation) {
   const uint64_t numbers[] = {static_cast<uint64_t>(seed), batch, validation ? 1U : 0U};
   return hash_bytes(numbers, sizeof(numbers)) >> 1;
 }
-
-// Sums over the steps since the last that was logged.
-struct Window {
-  Stopwatch clock;
-  int64_t steps = 0, clips = 0, frames = 0, true_frames = 0;
-  double wait_s = 0, audio_s = 0;
-  double paused_s = 0;  // for validation, samples and checkpoints
-  LoaderStats loader;   // when it began
-};
-
-// Time that does not count as training. Pauses come one after another, never one in another.
-class Pause {
- public:
-  explicit Pause(Window& window) : window_(window) {}
-  ~Pause() { window_.paused_s += clock_.seconds(); }
-  Pause(const Pause&) = delete;
-  Pause& operator=(const Pause&) = delete;
-
- private:
-  Window& window_;
-  Stopwatch clock_;
-};
 
 class Run {
  public:
@@ -140,9 +118,9 @@ class Run {
       say("{} recorded in {:.2f} s: each is replayed from now on",
           counted(static_cast<uint64_t>(step_->recordings()), "step"), recording.seconds());
     }
-    if (device_.is_cuda()) watch_gpu();
+    if (device_.is_cuda()) meter_.watch_gpu(device_.index(), [this](const std::string& text) { warn("{}", text); });
     const Stopwatch session;
-    window_ = {};
+    meter_.begin(source->stats());
     while (position_.step < total_steps_ && !stop_ && !summary_.stopped_early) {
       one_step(*source);
       summary_.seconds = session.seconds();
@@ -155,10 +133,10 @@ class Run {
       if (listener_.step) listener_.step(position_.step, total_steps_, last_report_);
     }
     summary_.interrupted = stop_ && position_.step < total_steps_;
-    if (window_.steps > 0) begin_log();
+    if (meter_.steps() > 0) begin_log();
     if (logging_) log();  // waits for the last step
     summary_.seconds = session.seconds();
-    summary_.input_wait = session.seconds() > 0 ? waited_s_ / session.seconds() : 0;
+    summary_.input_wait = session.seconds() > 0 ? meter_.waited_s() / session.seconds() : 0;
     if (saved_step_ != position_.step) save();
     checkpoints_->wait();
     const auto lost = checkpoints_->take_error();
@@ -246,36 +224,25 @@ class Run {
         position_.batch);
   }
 
-  void watch_gpu() {
-    busy_.emplace(device_.index());
-    try {
-      readings_.emplace(GpuReadings::of_bus_id(device_bus_id(device_.index())));
-    } catch (const Error& error) {
-      warn("the driver's own utilisation is not recorded: {}", error.what());
-    }
-  }
-
   // The one step that is waited for: whoever starts a run wants to know that it goes.
   void tell_first_step() {
     const double loss = step_->figures().loss;
     say("the first step is done: loss {:.4f}", loss);
-    if (busy_) busy_->pause();
+    meter_.rest();
   }
 
   void one_step(BatchSource& source) {
     for (int64_t i = 0; i < config_.gradient_accumulation_steps; ++i) {
       const Stopwatch waiting;
       const LoadedBatch& batch = source.next(step_->stream());
-      const double waited_s = waiting.seconds();
-      window_.wait_s += waited_s, waited_s_ += waited_s;
+      meter_.waited_for_input(waiting.seconds());
       note_replaced(batch);
       const VoiceBatch wrapped = wrap_batch(batch, input_.corpus, device_, dynamic());
       see_signature(wrapped, false);
-      for (const uint32_t clip : batch.clips) window_.true_frames += input_.corpus.index.lengths()[clip].mel_frames;
-      window_.frames += wrapped.mel.size(0) * wrapped.mel.size(1);
-      window_.clips += batch.rows;
-      window_.audio_s += batch.seconds;
-      if (busy_ && i == 0) busy_->begin(step_->stream());
+      int64_t true_frames = 0;
+      for (const uint32_t clip : batch.clips) true_frames += input_.corpus.index.lengths()[clip].mel_frames;
+      meter_.add_batch(batch.rows, batch.seconds, wrapped.mel.size(0) * wrapped.mel.size(1), true_frames);
+      if (i == 0) meter_.begin_step(step_->stream());
       step_->add(wrapped, noise_seed(config_.seed, batch_number(), false));
       if (++position_.batch == plan_.batches_per_epoch()) {
         position_.batch = 0;
@@ -285,9 +252,8 @@ class Run {
     }
     learning_rate_ = scheduled_learning_rate(config_.learning_rate, position_.step, warmup_, total_steps_);
     step_->update(learning_rate_);
-    if (busy_) busy_->end(step_->stream());
+    meter_.end_step(step_->stream());
     ++position_.step;
-    ++window_.steps;
     ++summary_.session_steps;
   }
 
@@ -318,31 +284,12 @@ class Run {
   // log is written when they have come, a step or more later.
   void begin_log() {
     if (logging_) log();
-    const auto steps = static_cast<double>(window_.steps);
-    double seconds = window_.clock.seconds() - window_.paused_s;
-    StepReport report;
+    StepReport report = meter_.report(source_->stats(), [this] { step_->figures(); });
     report.step = position_.step, report.epoch = position_.epoch;
     report.learning_rate = learning_rate_;
-    if (busy_) {
-      BusyClock::Time time = busy_->take();
-      if (time.pieces == 0) step_->figures(), time = busy_->take();
-      report.gpu_busy = time.busy_ms / time.all_ms;
-      seconds = steps * time.all_ms * 1e-3 / static_cast<double>(time.pieces);
-    }
-    if (readings_) {
-      if (const auto percent = readings_->utilisation_percent()) report.gpu_utilisation = *percent / 100;
-    }
-    report.step_ms = seconds * 1e3 / steps, report.input_wait_ms = window_.wait_s * 1e3 / steps;
     report.captures = captures(), report.retraces = monitor_.retraces();
-    report.samples_per_s = static_cast<double>(window_.clips) / seconds;
-    report.audio_s_per_s = window_.audio_s / seconds;
-    report.padding =
-        1 - static_cast<double>(window_.true_frames) / static_cast<double>(std::max<int64_t>(1, window_.frames));
-    report_loader(report);
     step_->send_figures();
     logging_ = report;
-    window_ = {};
-    window_.loader = source_->stats();
   }
 
   void log() {
@@ -369,17 +316,7 @@ class Run {
   void drain() {
     step_->figures();
     if (logging_) log();
-    if (busy_) busy_->pause();
-  }
-
-  void report_loader(StepReport& report) const {
-    const LoaderStats stats = source_->stats(), &before = window_.loader;
-    const double seconds = window_.clock.seconds() * static_cast<double>(std::max<size_t>(1, stats.active_workers));
-    const double busy_s = stats.rows_busy_s - before.rows_busy_s;
-    const double read_s = stats.read_s - before.read_s, features_s = stats.features_s - before.features_s;
-    report.loader_reading = read_s / seconds, report.loader_features = features_s / seconds;
-    report.loader_decoding = std::max(0.0, busy_s - read_s - features_s) / seconds;
-    report.loader_ready = static_cast<int64_t>(stats.ready_batches);
+    meter_.rest();
   }
 
   void record_scalars(const StepReport& report) {
@@ -424,7 +361,7 @@ class Run {
   // Every clip held out, by the averaged weights.
   StepFigures evaluate() {
     drain();
-    const Pause pause(window_);
+    const StepMeter::Pause pause(meter_);
     const std::unique_ptr<BatchSource> source = open_feed(validation_feed(), validation_corpus(), validation_plan_);
     step_->begin_evaluation();
     for (uint64_t i = 0; i < validation_plan_.batches_per_epoch(); ++i) {
@@ -459,7 +396,7 @@ class Run {
 
   void sample() {
     drain();
-    const Pause pause(window_);
+    const StepMeter::Pause pause(meter_);
     sampled_step_ = position_.step;
     const bool held_out = validation_plan_.batches_per_epoch() > 0;
     try {
@@ -477,7 +414,7 @@ class Run {
     drain();
     position_.seconds += save_clock_.seconds();
     save_clock_.restart();
-    const Pause pause(window_);
+    const StepMeter::Pause pause(meter_);
     checkpoints_->wait();
     tell_write_error();
     checkpoints_->save_in_background({voice_description_, position_}, voice_.layout(), step_->state(), improved_);
@@ -525,17 +462,15 @@ class Run {
   int64_t total_steps_ = 0, warmup_ = 0;
   const BatchSource* source_ = nullptr;  // while it goes
   std::optional<TrainingStep> step_;
-  std::optional<BusyClock> busy_;
-  std::optional<GpuReadings> readings_;
   std::optional<CheckpointFolder> checkpoints_;
   std::optional<MetricsFile> metrics_;
   std::optional<EventWriter> events_;
   std::optional<Quarantine> quarantine_;
   std::set<std::string> warned_;
   RunPosition position_;
-  Window window_;
+  StepMeter meter_;
   Stopwatch save_clock_;
-  double learning_rate_ = 0, waited_s_ = 0;
+  double learning_rate_ = 0;
   bool epoch_ended_ = false, improved_ = false, best_in_hand_ = false;
   int64_t saved_step_ = -1, sampled_step_ = -1;
   StepReport last_report_;
