@@ -344,16 +344,18 @@ def main():
     options = parser.parse_args()
     if options.quick:
         options.rows, options.frames, options.tokens, options.steps, options.warm_up = 2, 64, 16, 4, 2
+    wanted = options.only.split("|")
+    names = [str(form) for form in FORMS]
+    forms = [form for form in FORMS if any(str(form) == part if part in names else part in str(form) for part in wanted)
+             and (not options.quick or options.only or form in QUICK)]
+    if not forms:
+        parser.error(f"--only {options.only} is no form; there are: {'; '.join(names)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # which ends the process of a form too
 
     start = time.perf_counter()
     fixed = ["--repeats", "3", "--steps", str(options.steps)] if options.quick else []
     own, missing = ours(options, *fixed)
     varying, varying_missing = ours_varying(options) if own else ({}, missing)
-    wanted = options.only.split("|")
-    names = [str(form) for form in FORMS]
-    forms = [form for form in FORMS if any(str(form) == part if part in names else part in str(form) for part in wanted)
-             and (not options.quick or options.only or form in QUICK)]
     results, left_out = {}, []
     print(f"{'':64}{'median ms':>10}{'cv':>7}{'mean':>9}{'max':>10}{'of limit':>9}{'warm-up s':>11}")
     if own:

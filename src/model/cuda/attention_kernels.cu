@@ -24,15 +24,11 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
   auto& ring = shared_memory<RingAlone>();
   ring.begin(place);
   const int tiles = place.tiles();
-  const auto fetch = [&](int number) {
-    if (threadIdx.x != 0 || number >= tiles) return;
-    ring.fetch(number, values, place.heads + place.head, values, 2 * place.heads + place.head, 0, place);
-  };
   const int64_t width = p.heads * head_width;
   Sums seen = {};
   float shift[2] = {-infinity, -infinity}, sum[2] = {};  // weights are 2^(score - shift); their sum
   if (place.works()) {
-    for (int i = 0; i < ahead; ++i) fetch(i);
+    for (int i = 0; i < ahead; ++i) ring.fetch_keys_and_values(i, values, place);
     Left query, weight;
     load(query, p.values + place.in_values(3), 3 * width, place);
     Sums score;
@@ -77,7 +73,7 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
     times_rows(score, query, ring.descriptor(0, 0));
     end_products();
     for (int i = 0; i + 1 < tiles; ++i) {
-      fetch(i + ahead);
+      ring.fetch_keys_and_values(i + ahead, values, place);
       wait_for_products<0>(score, seen);
       if (i > 0) ring.give_back(i - 1, place.lane);
       weigh(i);
@@ -118,15 +114,11 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
   auto& [ring, own] = shared_memory<RingAndOwn<query_groups>>();
   ring.begin(place);
   const int tiles = place.tiles();
-  const auto fetch = [&](int number) {
-    if (threadIdx.x != 0 || number >= tiles) return;
-    ring.fetch(number, values, place.heads + place.head, values, 2 * place.heads + place.head, 0, place);
-  };
   const int64_t width = p.heads * head_width;
   Sums d_query = {};
   if (place.works()) {
     if (threadIdx.x == 0) own.fetch(values, place.head, d_seen, place.head, ring.own_here, place);
-    for (int i = 0; i < ahead; ++i) fetch(i);
+    for (int i = 0; i < ahead; ++i) ring.fetch_keys_and_values(i, values, place);
     float log_sum[2], product[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -144,7 +136,7 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
     Left d_score;
     ring.own_here.wait(0);
     for (int i = 0; i < tiles; ++i) {
-      fetch(i + ahead);
+      ring.fetch_keys_and_values(i + ahead, values, place);
       ring.wait_for(i);
       begin_products(score, d_weight);
       times_rows(score, query, ring.descriptor(i, 0));
@@ -185,7 +177,7 @@ __global__ void __launch_bounds__(key_groups* group_width, 3)
   ring.begin(place);
   const int tiles = place.tiles();
   const auto fetch = [&](int number) {
-    if (threadIdx.x != 0 || number >= tiles) return;
+    if (!place.fetches(number)) return;
     constexpr uint32_t bytes = tile * sizeof(float);
     Barrier& full = ring.fetch(number, values, place.head, d_seen, place.head, 2 * bytes, place);
     const int64_t at = place.in_vectors() + number * tile;
@@ -195,7 +187,7 @@ __global__ void __launch_bounds__(key_groups* group_width, 3)
   Sums d_key = {}, d_value = {};
   if (place.works()) {
     if (threadIdx.x == 0) {
-      own.fetch(values, place.heads + place.head, values, 2 * place.heads + place.head, ring.own_here, place);
+      own.fetch(values, place.key_part(), values, place.value_part(), ring.own_here, place);
     }
     for (int i = 0; i < ahead; ++i) fetch(i);
     const uint64_t key = tile_descriptor(own.tiles[place.group][0]);

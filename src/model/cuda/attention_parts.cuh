@@ -49,8 +49,14 @@ struct Place {
     return static_cast<int>((p.positions + Groups * group_rows - 1) / (Groups * group_rows));
   }
 
+  // Of `values`; queries are `head`.
+  __device__ int key_part() const { return heads + head; }
+  __device__ int value_part() const { return 2 * heads + head; }
+
   __device__ bool works() const { return group < working; }
   __device__ int tiles() const { return (length + tile - 1) / tile; }
+  // Whether there is such a tile, and this thread is the one that fetches.
+  __device__ bool fetches(int number) const { return threadIdx.x == 0 && number < tiles(); }
 
   // A thread holds values of two rows of a product, eight apart, and of each two columns out of eight.
   __device__ int own_row(int half) const { return first + warp * 16 + lane / 4 + half * 8; }
@@ -96,6 +102,11 @@ struct alignas(1024) Ring {
     copy_tile(tiles[slot][0], first, first_part, number * tile, place.row, full[slot]);
     copy_tile(tiles[slot][1], second, second_part, number * tile, place.row, full[slot]);
     return full[slot];
+  }
+
+  template <int Groups>
+  __device__ void fetch_keys_and_values(int number, const CUtensorMap& values, const Place<Groups>& place) {
+    if (place.fetches(number)) fetch(number, values, place.key_part(), values, place.value_part(), 0, place);
   }
 
   __device__ void wait_for(int number) { full[number % Stages].wait(number / Stages % 2); }
@@ -215,18 +226,18 @@ __device__ inline void to_left(Left& to, const Sums& from) {
 // sum = left x (rows of the tile)^T
 __device__ inline void times_rows(Sums& sum, const Left& left, uint64_t rows) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) multiply_by_rows(sum, left[i], rows + i * next_16_columns, i > 0);
+  for (int i = 0; i < 4; ++i) multiply<Right::rows>(sum, left[i], rows + i * next_16_columns, i > 0);
 }
 
 __device__ inline void times_rows(Sums& sum, uint64_t left, uint64_t rows) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) multiply_by_rows(sum, left + i * next_16_columns, rows + i * next_16_columns, i > 0);
+  for (int i = 0; i < 4; ++i) multiply(sum, left + i * next_16_columns, rows + i * next_16_columns, i > 0);
 }
 
 // sum += left x tile
 __device__ inline void add_times(Sums& sum, const Left& left, uint64_t rows) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) multiply(sum, left[i], rows + i * next_16_rows, 1);
+  for (int i = 0; i < 4; ++i) multiply<Right::columns>(sum, left[i], rows + i * next_16_rows, 1);
 }
 
 // The warpgroup's own rows, times a factor each; 0 where that is 0, whatever the row holds: padding weighs what it

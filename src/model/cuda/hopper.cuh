@@ -97,52 +97,39 @@ __device__ void wait_for_products(float (&... sums)[Counts]) {
   (settle(sums), ...);
 }
 
-// sum (+)= a [64 x 16] x (64 rows of b)^T. `a` lies in registers: 64 rows of 16 as sums lie, in pairs.
-__device__ inline void multiply_by_rows(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, int add) {
+// The 32 sums of a thread, as a product is told of them: in its text, and as its operands.
+#define SUMS                                                           \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, " \
+  "%15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, "  \
+  "%28, %29, %30, %31}"
+#define FOUR_SUMS(sum, i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
+#define ALL_SUMS(sum)                                                                                                  \
+  FOUR_SUMS(sum, 0), FOUR_SUMS(sum, 4), FOUR_SUMS(sum, 8), FOUR_SUMS(sum, 12), FOUR_SUMS(sum, 16), FOUR_SUMS(sum, 20), \
+      FOUR_SUMS(sum, 24), FOUR_SUMS(sum, 28)
+
+enum class Right { rows, columns };  // what of b an element of the sum is made with: 64 rows of 16, or 16 rows of 64
+
+// sum (+)= a [64 x 16] x b. `a` lies in registers: 64 rows of 16 as sums lie, in pairs.
+template <Right right>
+__device__ void multiply(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, int add) {
   asm volatile(
       "{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
-      "}, {%32, %33, %34, %35}, %36, add, 1, 1, 0;\n}"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
-        "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]),
-        "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]),
-        "+f"(sum[22]), "+f"(sum[23]), "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]),
-        "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " SUMS ", {%32, %33, %34, %35}, %36, add, 1, 1, %38;\n}"
+      : ALL_SUMS(sum)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add), "n"(right == Right::columns ? 1 : 0));
 }
 
-// The same with `a` in a tile.
-__device__ inline void multiply_by_rows(float (&sum)[32], uint64_t a, uint64_t b, int add) {
+// The same with `a` in a tile, and rows of b.
+__device__ inline void multiply(float (&sum)[32], uint64_t a, uint64_t b, int add) {
   asm volatile(
       "{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
-      "}, %32, %33, add, 1, 1, 0, 0;\n}"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
-        "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]),
-        "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]),
-        "+f"(sum[22]), "+f"(sum[23]), "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]),
-        "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31])
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " SUMS ", %32, %33, add, 1, 1, 0, 0;\n}"
+      : ALL_SUMS(sum)
       : "l"(a), "l"(b), "r"(add));
 }
 
-// sum (+)= a [64 x 16] x b, 16 rows of 64.
-__device__ inline void multiply(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, int add) {
-  asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
-      "}, {%32, %33, %34, %35}, %36, add, 1, 1, 1;\n}"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
-        "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]),
-        "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]),
-        "+f"(sum[22]), "+f"(sum[23]), "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]),
-        "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
-}
+#undef SUMS
+#undef FOUR_SUMS
+#undef ALL_SUMS
 
 }  // namespace myxtts::hopper
