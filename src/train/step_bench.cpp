@@ -115,7 +115,7 @@ StepTimes measure_step(const StepBench& bench) {
       step.update(1e-4);
     }
   };
-  // A GPU that has worked for a while has a lower clock than a fresh one: measured is what a long run has.
+  // The first steps on a GPU vary more than later ones: measured is what a long run has.
   const Stopwatch warming;
   do {
     run(3);
