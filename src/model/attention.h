@@ -14,7 +14,9 @@ struct Attention {
   const int32_t* lengths = nullptr;  // of the rows: what is behind is finite, is not seen and sees nothing
   const Brain* values = nullptr;     // queries, keys and values: [rows, positions, 3, heads, head_width]
   Brain* seen = nullptr;             // [rows, positions, heads, head_width]; 0 in padding
-  float* log_sums = nullptr;         // of the softmax, to base 2: [rows, heads, attention_places(positions)]
+  // What makes weights of scores: e^((score + offset) / 8). [rows, heads, attention_places(positions)]; minus infinity
+  // in padding.
+  float* offsets = nullptr;
 };
 
 // The gradient of the values as they were before queries and keys were turned by their position.
@@ -23,8 +25,8 @@ struct AttentionBackward {
   const Brain* d_seen = nullptr;
   const float* cosines = nullptr;  // [positions, head_width / 2]
   const float* sines = nullptr;
-  float* products = nullptr;  // scratch, as large as log_sums: of seen and d_seen
-  Brain* d_values = nullptr;  // 0 in padding
+  float* d_offsets = nullptr;  // scratch, as large as the offsets: what makes d_score / weight of d_weight
+  Brain* d_values = nullptr;   // 0 in padding
 };
 
 constexpr int64_t attention_tile = 64;  // positions that are looked at together

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "model/alignment.h"
 #include "model/attention.h"
+#include "model/fused.h"
 #include "model/size.h"
 #include "model/torch_stream.h"
 
@@ -15,19 +16,39 @@
 
 namespace myxtts {
 
-RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type) {
+namespace {
+
+at::Tensor rotary_of(int64_t positions, const at::TensorOptions& floats) {
+  if (floats.device().is_cuda()) {
+    const c10::DeviceGuard guard(floats.device());
+    at::Tensor rotary = at::empty({2, positions, head_width / 2}, floats);
+    fill_rotary_on_gpu(positions, rotary.mutable_data_ptr<float>(), current_stream(rotary.get_device()));
+    return rotary;
+  }
+  const at::Tensor rates = at::exp(at::arange(head_width / 2, floats) * (-std::log(10000.0) * 2 / head_width));
+  const at::Tensor angles = at::arange(positions, floats).unsqueeze(1) * rates;
+  return at::stack({angles.cos(), angles.sin()});
+}
+
+bool attends_on(const at::Device& device) {
+  const c10::DeviceGuard guard(device);
+  return gpu_attends();
+}
+
+}  // namespace
+
+RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type, bool fused) {
   RowMask mask;
   mask.positions = positions;
   const auto floats = lengths.options().dtype(at::kFloat);
-  const at::Tensor rates = at::exp(at::arange(head_width / 2, floats) * (-std::log(10000.0) * 2 / head_width));
-  const at::Tensor angles = at::arange(positions, floats).unsqueeze(1) * rates;
-  mask.rotary = at::stack({angles.cos(), angles.sin()});
-  if (lengths.is_cuda() && type != at::kFloat) {
+  mask.rotary = rotary_of(positions, floats);
+  const bool half_on_gpu = lengths.is_cuda() && type != at::kFloat;
+  if (half_on_gpu && fused && attends_on(lengths.device())) {
+    mask.lengths = lengths.to(at::kInt);
+  } else if (half_on_gpu) {
     const at::Tensor row_end = (at::arange(lengths.size(0), lengths.options()) + 1) * positions;
     const at::Tensor ends = at::stack({row_end - positions + lengths, row_end}, 1).flatten();
     mask.sequence_ends = at::constant_pad_nd(ends, {1, 0}, 0).to(at::kInt);
-    const c10::DeviceGuard guard(lengths.device());
-    if (gpu_attends()) mask.lengths = lengths.to(at::kInt);
   } else {
     const at::Tensor length = lengths.unsqueeze(1), position = at::arange(positions, lengths.options());
     const at::Tensor hidden = at::logical_and(position >= length, length > 0);

@@ -15,9 +15,10 @@ struct RowMask {
                              // empty row sees its padding, so that no softmax is over nothing
   at::Tensor sequence_ends;  // int32 [2 rows + 1]: each row is two sequences, its valid part and its padding, so that
                              // attention over sequences needs no mask. On a GPU in half precision, instead of key_bias
-  at::Tensor lengths;        // int32 [rows]. Where the fused kernels have an attention of their own
+  at::Tensor lengths;        // int32 [rows]. Instead of both, where the fused kernels have an attention of their own
 };
-RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type);
+// For the fused kernels, or for the plain operations.
+RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type, bool fused);
 
 // Divided by the root of the mean square of the last dimension, in float whatever the type.
 at::Tensor normalize(const at::Tensor& x);

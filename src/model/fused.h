@@ -148,6 +148,7 @@ int64_t flow_chunks(int64_t rows, int64_t frames);
 void add_norm_on_gpu(const AddNorm<Brain>& problem, StreamHandle stream);
 void add_norm_backward_on_gpu(const AddNormBackward<Brain>& problem, StreamHandle stream);
 void sum_parts_on_gpu(const SumParts<Brain>& problem, StreamHandle stream);
+void fill_rotary_on_gpu(int64_t positions, float* cosines_and_sines, StreamHandle stream);
 void rotate_on_gpu(const Rotation<Brain>& problem, StreamHandle stream);
 void rotate_back_on_gpu(const RotationBackward<Brain>& problem, StreamHandle stream);
 void gelu_backward_on_gpu(const GeluBackward& problem, StreamHandle stream);

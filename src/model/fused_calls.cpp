@@ -181,35 +181,35 @@ void rotate_back(const at::Tensor& d_all, const at::Tensor& d_queries, const at:
 namespace {
 
 Attention attention_of(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen,
-                       const at::Tensor& log_sums) {
+                       const at::Tensor& offsets) {
   return {values.size(0),
           values.size(1),
           values.size(3),
           data<const int32_t>(mask.lengths),
           data<const Brain>(values),
           data<Brain>(seen),
-          data<float>(log_sums)};
+          data<float>(offsets)};
 }
 
 }  // namespace
 
-at::Tensor empty_log_sums(const at::Tensor& values) {
+at::Tensor empty_offsets(const at::Tensor& values) {
   return at::empty({values.size(0), values.size(3), attention_places(values.size(1))},
                    values.options().dtype(at::kFloat));
 }
 
-void attend_fused(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen, const at::Tensor& log_sums) {
+void attend_fused(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen, const at::Tensor& offsets) {
   const c10::DeviceGuard guard(values.device());
-  attend_on_gpu(attention_of(values, mask, seen, log_sums), current_stream(values.get_device()));
+  attend_on_gpu(attention_of(values, mask, seen, offsets), current_stream(values.get_device()));
 }
 
 void attend_fused_backward(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen,
-                           const at::Tensor& log_sums, const at::Tensor& d_seen, const at::Tensor& d_values) {
+                           const at::Tensor& offsets, const at::Tensor& d_seen, const at::Tensor& d_values) {
   const c10::DeviceGuard guard(values.device());
-  const at::Tensor products = at::empty_like(log_sums);
-  attend_backward_on_gpu({attention_of(values, mask, seen, log_sums), data<const Brain>(d_seen),
+  const at::Tensor d_offsets = at::empty_like(offsets);
+  attend_backward_on_gpu({attention_of(values, mask, seen, offsets), data<const Brain>(d_seen),
                           data<const float>(mask.rotary.select(0, 0)), data<const float>(mask.rotary.select(0, 1)),
-                          data<float>(products), data<Brain>(d_values)},
+                          data<float>(d_offsets), data<Brain>(d_values)},
                          current_stream(values.get_device()));
 }
 

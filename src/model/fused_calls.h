@@ -44,11 +44,11 @@ void rotate_back(const at::Tensor& d_all, const at::Tensor& d_queries, const at:
 
 // Attention of values [rows, positions, 3, heads, head_width], turned already, into `seen` [rows, positions, heads,
 // head_width]; where the mask has lengths. See Attention.
-at::Tensor empty_log_sums(const at::Tensor& values);
-void attend_fused(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen, const at::Tensor& log_sums);
+at::Tensor empty_offsets(const at::Tensor& values);
+void attend_fused(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen, const at::Tensor& offsets);
 // Into d_values as they were before they were turned.
 void attend_fused_backward(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen,
-                           const at::Tensor& log_sums, const at::Tensor& d_seen, const at::Tensor& d_values);
+                           const at::Tensor& offsets, const at::Tensor& d_seen, const at::Tensor& d_values);
 
 // The gradient of what comes before gelu (its tanh form), in place of that of what comes after it.
 void gelu_backward(const at::Tensor& before, at::Tensor& gradient);

@@ -2,7 +2,7 @@
 
 #include "model/fused.h"
 #include "model/fused_calls.h"
-#include "model/gelu_products.h"
+#include "model/products.h"
 #include "model/size.h"
 
 #include <algorithm>
@@ -99,13 +99,22 @@ Normed norm(const Norm& by, const at::Tensor& x, const at::Tensor& branch) {
 
 at::Tensor flat(const at::Tensor& x) { return x.view({-1, x.size(-1)}); }
 
-// x [n, in] and a weight [out, in].
-at::Tensor product(const at::Tensor& x, const at::Tensor& weight) { return at::mm(x, weight.t()); }
+// x [n, in] and a weight [out, in]. Where the result is wider than x, cuBLAS's first choice is often not the best.
+at::Tensor product(const at::Tensor& x, const at::Tensor& weight) {
+  const int64_t in = weight.size(1), out = weight.size(0);
+  at::Tensor made = at::empty({x.size(0), out}, x.options());
+  if (out <= in || !chosen_product(x, weight, made)) at::mm_out(made, x, weight.t());
+  return made;
+}
 
 // Adds to the weight's gradient, and returns x's.
 at::Tensor product_backward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight) {
-  weight.grad().addmm_(d_out.t(), x);
-  return at::mm(d_out, weight);
+  const int64_t in = weight.size(1), out = weight.size(0);
+  const at::Tensor d_weight = weight.grad();
+  if (!add_chosen_weight_gradient(d_out, x, d_weight)) d_weight.addmm_(d_out.t(), x);
+  at::Tensor d_x = at::empty({x.size(0), in}, x.options());
+  if (in <= out || !chosen_product_backward(d_out, weight, d_x)) at::mm_out(d_x, d_out, weight);
+  return d_x;
 }
 
 // What was seen, as rows; on a CPU the heads lie apart.
@@ -121,7 +130,7 @@ at::Tensor attention_forward(const at::Tensor& normed, const Trunk::Block& block
   const std::vector<at::Tensor> parts = kept.values.unbind(2);
   if (mask.lengths.defined()) {
     kept.seen = at::empty_like(normed);
-    kept.softmax = empty_log_sums(kept.values);
+    kept.softmax = empty_offsets(kept.values);
     attend_fused(kept.values, mask, kept.seen, kept.softmax);
   } else if (mask.sequence_ends.defined()) {
     const auto each = [&](const at::Tensor& part) { return part.view({rows * positions, heads, head_width}); };
@@ -168,7 +177,7 @@ at::Tensor feed_forward_forward(const at::Tensor& normed, const Trunk::Block& bl
   const at::Tensor x = flat(normed);
   kept.before_gelu = at::empty({x.size(0), block.feed_in.size(0)}, x.options());
   kept.after_gelu = at::empty_like(kept.before_gelu);
-  if (!x.is_cuda() || !product_gelu(x, block.feed_in, kept.before_gelu, kept.after_gelu)) {
+  if (!chosen_product_gelu(x, block.feed_in, kept.before_gelu, kept.after_gelu)) {
     at::mm_out(kept.before_gelu, x, block.feed_in.t());
     at::gelu_out(kept.after_gelu, kept.before_gelu, "tanh");
   }

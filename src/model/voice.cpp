@@ -82,8 +82,9 @@ Trunk Voice::trunk_of(const Weights& weights, const std::vector<Block>& blocks, 
 
 at::Tensor Voice::run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths,
                       const Inspect& inspect) const {
-  const RowMask mask = make_row_mask(lengths, x.size(1), x.scalar_type());
-  return fuses(x) && !inspect ? run_trunk_fused(trunk, x, mask) : run_trunk(trunk, x, mask, inspect);
+  const bool fused = fuses(x) && !inspect;
+  const RowMask mask = make_row_mask(lengths, x.size(1), x.scalar_type(), fused);
+  return fused ? run_trunk_fused(trunk, x, mask) : run_trunk(trunk, x, mask, inspect);
 }
 
 Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths,

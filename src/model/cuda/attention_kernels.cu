@@ -18,10 +18,16 @@ using namespace attention;
 constexpr int query_groups = 2;  // warpgroups of a block; two blocks fit beside each other
 constexpr int key_groups = 1;    // these need more registers: three blocks of one
 
+// A tile is given back a turn after the next is asked for where warpgroups share it; three blocks have no room for
+// that.
+using SeenMemory = Ring<ahead + 2>;
+using QueryMemory = RingAndOwn<query_groups, ahead + 2>;
+using KeyMemory = RingAndOwn<key_groups, ahead + 1>;
+
 __global__ void __launch_bounds__(query_groups* group_width, 2)
     attend(const __grid_constant__ CUtensorMap values, const Attention p) {
   const Place<query_groups> place(p);
-  auto& ring = shared_memory<RingAlone>();
+  auto& ring = shared_memory<SeenMemory>();
   ring.begin(place);
   const int tiles = place.tiles();
   const int64_t width = p.heads * head_width;
@@ -33,40 +39,41 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
     load(query, p.values + place.in_values(3), 3 * width, place);
     Sums score;
     const auto weigh = [&](int number) {
-      if ((number + 1) * tile > place.length) {
+      hide_padding(score, number, place);
+      float total[2];
+      const auto weigh_by_shift = [&] {
+        float part[2][2] = {};
 #pragma unroll
-        for (int i = 0; i < 32; ++i) {
-          if (number * tile + place.own_column(i / 4) + i % 2 >= place.length) score[i] = -infinity;
+        for (int i = 0; i < 16; ++i) {
+          const float low = power_of_two(score[2 * i] * exponent_scale - shift[i % 2]);
+          const float high = power_of_two(score[2 * i + 1] * exponent_scale - shift[i % 2]);
+          part[i % 2][0] += low, part[i % 2][1] += high;
+          weight[i / 4][i % 4] = pack(low, high);
         }
-      }
-      float high[2][2];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) high[i / 2][i % 2] = score[i];
+        for (int half = 0; half < 2; ++half) total[half] = part[half][0] + part[half][1];
+      };
+      weigh_by_shift();
+      // Any shift will do that keeps the weights in range: it only changes the factor that they share. So the largest
+      // score is looked for where they are not, which is at the first tile and hardly ever again.
+      constexpr float too_large = 65536;
+      if (__any_sync(all_lanes, !(total[0] + total[1] < too_large))) {
+        float largest[2] = {score[0], score[2]};
 #pragma unroll
-      for (int i = 4; i < 32; ++i) high[i / 2 % 2][i % 2] = fmaxf(high[i / 2 % 2][i % 2], score[i]);
-      const float largest[2] = {row_max(fmaxf(high[0][0], high[0][1])) * exponent_scale,
-                                row_max(fmaxf(high[1][0], high[1][1])) * exponent_scale};
-      // The shift need not be the largest score: somewhat less only changes the factor that all weights share.
-      constexpr float somewhat = 8;
-      if (__any_sync(all_lanes, largest[0] > shift[0] + somewhat || largest[1] > shift[1] + somewhat)) {
+        for (int i = 0; i < 32; ++i) largest[i / 2 % 2] = fmaxf(largest[i / 2 % 2], score[i]);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float next = fmaxf(shift[half], largest[half]), shrink = power_of_two(shift[half] - next);
+          const float next = fmaxf(shift[half], row_max(largest[half]) * exponent_scale);
+          const float shrink = power_of_two(shift[half] - next);
           shift[half] = next;
           sum[half] *= shrink;
 #pragma unroll
           for (int i = 0; i < 16; ++i) seen[i / 2 * 4 + half * 2 + i % 2] *= shrink;
         }
-      }
-      float total[2][2] = {};
-#pragma unroll
-      for (int i = 0; i < 32; ++i) {
-        score[i] = power_of_two(score[i] * exponent_scale - shift[i / 2 % 2]);
-        total[i / 2 % 2][i % 2] += score[i];
+        weigh_by_shift();
       }
 #pragma unroll
-      for (int half = 0; half < 2; ++half) sum[half] += total[half][0] + total[half][1];
-      to_left(weight, score);
+      for (int half = 0; half < 2; ++half) sum[half] += total[half];
     };
     ring.wait_for(0);
     begin_products(score, seen);
@@ -98,20 +105,20 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
     const float total = row_sum(sum[half]);
     factor[half] = valid ? 1 / total : 0;
     if (place.lane % 4 == 0 && position < place.places()) {
-      // Infinite behind the valid ones: they weigh nothing on the way back.
-      p.log_sums[place.in_vectors() + position] = valid ? shift[half] + __log2f(total) : infinity;
+      p.offsets[place.in_vectors() + position] =
+          valid ? (shift[half] + __log2f(total)) * (-1 / exponent_scale) : -infinity;
     }
   }
   store(p.seen + place.in_values(1), width, seen, factor, place);
 }
 
-// The gradient of the queries. Leaves the products of seen and d_seen for that of keys and values.
+// The gradient of the queries. Leaves d_offsets for that of keys and values.
 __global__ void __launch_bounds__(query_groups* group_width, 2)
     attend_back_to_queries(const __grid_constant__ CUtensorMap values, const __grid_constant__ CUtensorMap d_seen,
                            const AttentionBackward b) {
   const Attention& p = b.forward;
   const Place<query_groups> place(p);
-  auto& [ring, own] = shared_memory<RingAndOwn<query_groups>>();
+  auto& [ring, own] = shared_memory<QueryMemory>();
   ring.begin(place);
   const int tiles = place.tiles();
   const int64_t width = p.heads * head_width;
@@ -119,16 +126,16 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
   if (place.works()) {
     if (threadIdx.x == 0) own.fetch(values, place.head, d_seen, place.head, ring.own_here, place);
     for (int i = 0; i < ahead; ++i) ring.fetch_keys_and_values(i, values, place);
-    float log_sum[2], product[2];
+    float offset[2], d_offset[2];  // the first times the scores' scale
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       // The four lanes of a row take a quarter of it each.
       const int64_t quarter =
           place.in_values(1) + min(place.own_row(half), place.positions - 1) * width + place.lane % 4 * 16;
-      product[half] = row_sum(dot_of_16(p.seen + quarter, b.d_seen + quarter));
+      d_offset[half] = -row_sum(dot_of_16(p.seen + quarter, b.d_seen + quarter));
       const int64_t at = place.in_vectors() + place.own_row(half);
-      log_sum[half] = p.log_sums[at];
-      if (place.lane % 4 == 0) b.products[at] = product[half];
+      offset[half] = p.offsets[at] * exponent_scale;
+      if (place.lane % 4 == 0) b.d_offsets[at] = d_offset[half];
     }
     const uint64_t query = tile_descriptor(own.tiles[place.group][0]);
     const uint64_t own_d_seen = tile_descriptor(own.tiles[place.group][1]);
@@ -136,23 +143,20 @@ __global__ void __launch_bounds__(query_groups* group_width, 2)
     Left d_score;
     ring.own_here.wait(0);
     for (int i = 0; i < tiles; ++i) {
-      ring.fetch_keys_and_values(i + ahead, values, place);
       ring.wait_for(i);
       begin_products(score, d_weight);
       times_rows(score, query, ring.descriptor(i, 0));
       end_products();
       times_rows(d_weight, own_d_seen, ring.descriptor(i, 1));
       end_products();
+      ring.fetch_keys_and_values(i + ahead, values, place);
       wait_for_products<1>(score);
-      const bool last = (i + 1) * tile > place.length;
+      hide_padding(score, i, place);
 #pragma unroll
-      for (int k = 0; k < 32; ++k) {
-        score[k] = power_of_two(score[k] * exponent_scale - log_sum[k / 2 % 2]);
-        if (last && i * tile + place.own_column(k / 4) + k % 2 >= place.length) score[k] = 0;
-      }
+      for (int k = 0; k < 32; ++k) score[k] = power_of_two(score[k] * exponent_scale + offset[k / 2 % 2]);
       wait_for_products<0>(d_weight);
 #pragma unroll
-      for (int k = 0; k < 32; ++k) d_weight[k] = score[k] * (d_weight[k] - product[k / 2 % 2]);
+      for (int k = 0; k < 32; ++k) d_weight[k] = score[k] * (d_weight[k] + d_offset[k / 2 % 2]);
       to_left(d_score, d_weight);
       begin_products(d_query);
       add_times(d_query, d_score, ring.descriptor(i, 0));
@@ -173,7 +177,7 @@ __global__ void __launch_bounds__(key_groups* group_width, 3)
                         const AttentionBackward b) {
   const Attention& p = b.forward;
   const Place<key_groups> place(p);
-  auto& [ring, own] = shared_memory<RingAndOwn<key_groups>>();
+  auto& [ring, own] = shared_memory<KeyMemory>();
   ring.begin(place);
   const int tiles = place.tiles();
   const auto fetch = [&](int number) {
@@ -181,8 +185,8 @@ __global__ void __launch_bounds__(key_groups* group_width, 3)
     constexpr uint32_t bytes = tile * sizeof(float);
     Barrier& full = ring.fetch(number, values, place.head, d_seen, place.head, 2 * bytes, place);
     const int64_t at = place.in_vectors() + number * tile;
-    copy_bytes(ring.vectors[number % ring.stages][0], p.log_sums + at, bytes, full);
-    copy_bytes(ring.vectors[number % ring.stages][1], b.products + at, bytes, full);
+    copy_bytes(ring.vector(number, 0), p.offsets + at, bytes, full);
+    copy_bytes(ring.vector(number, 1), b.d_offsets + at, bytes, full);
   };
   Sums d_key = {}, d_value = {};
   if (place.works()) {
@@ -192,33 +196,37 @@ __global__ void __launch_bounds__(key_groups* group_width, 3)
     for (int i = 0; i < ahead; ++i) fetch(i);
     const uint64_t key = tile_descriptor(own.tiles[place.group][0]);
     const uint64_t value = tile_descriptor(own.tiles[place.group][1]);
-    Sums score, d_weight;  // keys down, queries across
+    // Keys down, queries across. Both begin with the offsets of their queries, the scores while the products of the
+    // tile before still run.
+    Sums score, d_weight;
     Left weight, d_score;
     ring.own_here.wait(0);
+    ring.wait_for(0);
+    begin_columns(score, ring.vector(0, 0), place);
     for (int i = 0; i < tiles; ++i) {
-      fetch(i + ahead);
-      ring.wait_for(i);
+      begin_columns(d_weight, ring.vector(i, 1), place);
       begin_products(score, d_weight);
-      times_rows(score, key, ring.descriptor(i, 0));
-      times_rows(d_weight, value, ring.descriptor(i, 1));
+      add_times_rows(score, key, ring.descriptor(i, 0));
       end_products();
-      wait_for_products<0>(score, d_weight);
+      add_times_rows(d_weight, value, ring.descriptor(i, 1));
+      end_products();
+      fetch(i + ahead);
+      wait_for_products<1>(score);
 #pragma unroll
-      for (int column = 0; column < 8; ++column) {
-        const float2 log_sum = shared_pair(ring.vectors[i % ring.stages][0] + place.own_column(column));
-        const float2 product = shared_pair(ring.vectors[i % ring.stages][1] + place.own_column(column));
+      for (int k = 0; k < 32; ++k) score[k] = power_of_two(score[k] * exponent_scale);
+      wait_for_products<0>(d_weight);
 #pragma unroll
-        for (int k = 4 * column; k < 4 * column + 4; ++k) {
-          score[k] = power_of_two(score[k] * exponent_scale - (k % 2 == 0 ? log_sum.x : log_sum.y));
-          d_weight[k] = score[k] * (d_weight[k] - (k % 2 == 0 ? product.x : product.y));
-        }
-      }
+      for (int k = 0; k < 32; ++k) d_weight[k] *= score[k];
       to_left(weight, score);
       to_left(d_score, d_weight);
       begin_products(d_key, d_value);
       add_times(d_value, weight, ring.descriptor(i, 1));
       add_times(d_key, d_score, ring.descriptor(i, 0));
       end_products();
+      if (i + 1 < tiles) {
+        ring.wait_for(i + 1);
+        begin_columns(score, ring.vector(i + 1, 0), place);
+      }
       wait_for_products<0>(d_key, d_value);
       ring.give_back(i, place.lane);
     }
@@ -263,15 +271,15 @@ cudaError_t launch(void (*kernel)(Arguments...), const Attention& p, cudaStream_
 }  // namespace
 
 cudaError_t launch_attention(const CUtensorMap& values, const Attention& p, cudaStream_t stream) {
-  return launch<query_groups, RingAlone>(attend, p, stream, values, p);
+  return launch<query_groups, SeenMemory>(attend, p, stream, values, p);
 }
 
 cudaError_t launch_attention_backward(const CUtensorMap& values, const CUtensorMap& d_seen, const AttentionBackward& b,
                                       cudaStream_t stream) {
   const cudaError_t error =
-      launch<query_groups, RingAndOwn<query_groups>>(attend_back_to_queries, b.forward, stream, values, d_seen, b);
+      launch<query_groups, QueryMemory>(attend_back_to_queries, b.forward, stream, values, d_seen, b);
   if (error != cudaSuccess) return error;
-  return launch<key_groups, RingAndOwn<key_groups>>(attend_back_to_keys, b.forward, stream, values, d_seen, b);
+  return launch<key_groups, KeyMemory>(attend_back_to_keys, b.forward, stream, values, d_seen, b);
 }
 
 }  // namespace myxtts

@@ -73,7 +73,6 @@ struct Place {
 // Pairs of tiles on their way through a block: keys and values, or queries and the gradients of what they saw.
 template <int Stages>
 struct alignas(1024) Ring {
-  static constexpr int stages = Stages;
   uint8_t tiles[Stages][2][tile * tile_row_bytes];
   float vectors[Stages][2][tile];  // a number a row of each tile, where it is wanted
   Barrier full[Stages], free[Stages], own_here;
@@ -94,13 +93,13 @@ struct alignas(1024) Ring {
 
   // By one thread, once what lay there is no longer needed.
   template <int Groups>
-  __device__ Barrier& fetch(int number, const CUtensorMap& first, int first_part, const CUtensorMap& second,
+  __device__ Barrier& fetch(unsigned number, const CUtensorMap& first, int first_part, const CUtensorMap& second,
                             int second_part, uint32_t more_bytes, const Place<Groups>& place) {
-    const int slot = number % Stages;
+    const unsigned slot = number % Stages;
     if (number >= Stages) free[slot].wait((number / Stages - 1) % 2);
     full[slot].arrive_expecting(2 * tile * tile_row_bytes + more_bytes);
-    copy_tile(tiles[slot][0], first, first_part, number * tile, place.row, full[slot]);
-    copy_tile(tiles[slot][1], second, second_part, number * tile, place.row, full[slot]);
+    copy_tile(tiles[slot][0], first, first_part, static_cast<int>(number) * tile, place.row, full[slot]);
+    copy_tile(tiles[slot][1], second, second_part, static_cast<int>(number) * tile, place.row, full[slot]);
     return full[slot];
   }
 
@@ -109,15 +108,18 @@ struct alignas(1024) Ring {
     if (place.fetches(number)) fetch(number, values, place.key_part(), values, place.value_part(), 0, place);
   }
 
-  __device__ void wait_for(int number) { full[number % Stages].wait(number / Stages % 2); }
+  __device__ void wait_for(unsigned number) { full[number % Stages].wait(number / Stages % 2); }
 
   // By all threads of a warp: it will not read this pair again.
-  __device__ void give_back(int number, int lane) {
+  __device__ void give_back(unsigned number, int lane) {
     __syncwarp();
     if (lane == 0) free[number % Stages].arrive();
   }
 
-  __device__ uint64_t descriptor(int number, int which) const { return tile_descriptor(tiles[number % Stages][which]); }
+  __device__ float* vector(unsigned number, int which) { return vectors[number % Stages][which]; }
+  __device__ uint64_t descriptor(unsigned number, int which) const {
+    return tile_descriptor(tiles[number % Stages][which]);
+  }
 };
 
 // Two tiles of each warpgroup's own rows.
@@ -136,13 +138,11 @@ struct alignas(1024) OwnTiles {
   }
 };
 
-template <int Groups>
+template <int Groups, int Stages>
 struct alignas(1024) RingAndOwn {
-  Ring<ahead + 1> ring;
+  Ring<Stages> ring;
   OwnTiles<Groups> own;
 };
-
-using RingAlone = Ring<ahead + 2>;  // a tile is given back a turn later
 
 constexpr int tile_alignment = 1024;
 template <typename Memory>
@@ -204,7 +204,7 @@ __device__ inline float dot_of_16(const Brain* a, const Brain* b) {
 using Sums = float[32];
 using Left = uint32_t[4][4];
 
-// The warpgroup's own rows; zeros behind the last position.
+// The warpgroup's own rows; zeros in padding, whatever lies there.
 template <int Groups>
 __device__ void load(Left& to, const Brain* from, int64_t stride, const Place<Groups>& place) {
 #pragma unroll
@@ -213,7 +213,7 @@ __device__ void load(Left& to, const Brain* from, int64_t stride, const Place<Gr
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const Brain* two = from + position * stride + place.own_column(i);
-      to[i / 2][i % 2 * 2 + half] = position < place.positions ? *reinterpret_cast<const uint32_t*>(two) : 0;
+      to[i / 2][i % 2 * 2 + half] = position < place.length ? *reinterpret_cast<const uint32_t*>(two) : 0;
     }
   }
 }
@@ -221,6 +221,16 @@ __device__ void load(Left& to, const Brain* from, int64_t stride, const Place<Gr
 __device__ inline void to_left(Left& to, const Sums& from) {
 #pragma unroll
   for (int i = 0; i < 16; ++i) to[i / 4][i % 4] = pack(from[2 * i], from[2 * i + 1]);
+}
+
+// Scores of keys behind the last valid one: their weights are 0.
+template <int Groups>
+__device__ void hide_padding(Sums& score, int number, const Place<Groups>& place) {
+  if ((number + 1) * tile <= place.length) return;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    if (number * tile + place.own_column(i / 4) + i % 2 >= place.length) score[i] = -infinity;
+  }
 }
 
 // sum = left x (rows of the tile)^T
@@ -232,6 +242,23 @@ __device__ inline void times_rows(Sums& sum, const Left& left, uint64_t rows) {
 __device__ inline void times_rows(Sums& sum, uint64_t left, uint64_t rows) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) multiply(sum, left + i * next_16_columns, rows + i * next_16_columns, i > 0);
+}
+
+// sum += left x (rows of the tile)^T
+__device__ inline void add_times_rows(Sums& sum, uint64_t left, uint64_t rows) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) multiply(sum, left + i * next_16_columns, rows + i * next_16_columns, 1);
+}
+
+// Sums that begin with a number a column.
+template <int Groups>
+__device__ void begin_columns(Sums& sum, const float* columns, const Place<Groups>& place) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const float2 two = shared_pair(columns + place.own_column(i));
+    sum[4 * i] = sum[4 * i + 2] = two.x;
+    sum[4 * i + 1] = sum[4 * i + 3] = two.y;
+  }
 }
 
 // sum += left x tile

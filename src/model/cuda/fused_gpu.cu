@@ -181,6 +181,14 @@ __device__ void turn(Eight& low, Eight& high, const float* cosines, const float*
   }
 }
 
+__global__ void __launch_bounds__(block_width) fill_rotary(int64_t count, float* cosines, float* sines) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * block_width + threadIdx.x;
+  if (i >= count) return;
+  constexpr float slowdown = -9.210340372F / half_head;  // logarithm of 10,000: the last pair turns about that slowly
+  sincosf(static_cast<float>(i / half_head) * expf(static_cast<float>(i % half_head) * slowdown), sines + i,
+          cosines + i);
+}
+
 constexpr int threads_of_head = half_head / pack;
 
 __global__ void __launch_bounds__(block_width) rotate(Rotation<Brain> p) {
@@ -253,7 +261,8 @@ __device__ int64_t first_frame(const int32_t* token_of_frame, int64_t frames, in
   return low;
 }
 
-// One block a token: its warps share the token's frames, however many those are.
+// One block a token and as many values of it as a warp has lanes: its warps share the token's frames, however many
+// those are.
 __global__ void __launch_bounds__(block_width) flow_input_backward(FlowInputBackward<Brain> b) {
   const FlowInput<Brain>& p = b.forward;
   const int64_t row = blockIdx.y;
@@ -261,29 +270,24 @@ __global__ void __launch_bounds__(block_width) flow_input_backward(FlowInputBack
   const int32_t* tokens = p.token_of_frame + row * p.frames;
   const int64_t first = first_frame(tokens, p.frames, token), end = first_frame(tokens, p.frames, token + 1);
   const int lane = static_cast<int>(threadIdx.x) % warp_width, warp = static_cast<int>(threadIdx.x) / warp_width;
-  const float d_squares = *b.d_squares;
-  __shared__ float of_warp[warps][warp_width];
-  for (int64_t m = lane; m < p.n_mels + lane; m += warp_width) {  // as often in every lane
-    const bool there = m < p.n_mels;
-    const int64_t place = (row * p.tokens + token) * p.n_mels + m;
-    const float mu = there ? p.mu[place] : 0;
-    float sum = 0;
-    if (there) {
+  const int64_t m = static_cast<int64_t>(blockIdx.z) * warp_width + lane;
+  const int64_t place = (row * p.tokens + token) * p.n_mels + m;
+  float sum = 0;
+  if (m < p.n_mels) {
+    const float mu = p.mu[place], d_squares = *b.d_squares;
 #pragma unroll 4
-      for (int64_t frame = row * p.frames + first + warp; frame < row * p.frames + end; frame += warps) {
-        sum += to_float(b.d_input[(frame * 2 + 1) * p.n_mels + m]) + d_squares * 2 * (mu - p.mel[frame * p.n_mels + m]);
-      }
+    for (int64_t frame = row * p.frames + first + warp; frame < row * p.frames + end; frame += warps) {
+      sum += to_float(b.d_input[(frame * 2 + 1) * p.n_mels + m]) + d_squares * 2 * (mu - p.mel[frame * p.n_mels + m]);
     }
-    of_warp[warp][lane] = sum;
-    __syncthreads();
-    if (warp == 0 && there) {
-      sum = 0;
-#pragma unroll
-      for (int w = 0; w < warps; ++w) sum += of_warp[w][lane];
-      b.d_mu[place] = sum;
-    }
-    __syncthreads();
   }
+  __shared__ float of_warp[warps][warp_width];
+  of_warp[warp][lane] = sum;
+  __syncthreads();
+  if (warp > 0 || m >= p.n_mels) return;
+  sum = 0;
+#pragma unroll
+  for (int w = 0; w < warps; ++w) sum += of_warp[w][lane];
+  b.d_mu[place] = sum;
 }
 
 __device__ float gelu_slope(float x) {
@@ -383,6 +387,11 @@ void sum_parts_on_gpu(const SumParts<Brain>& p, StreamHandle stream) {
   sum_parts<<<grid, block_width, 0, stream>>>(p);
 }
 
+void fill_rotary_on_gpu(int64_t positions, float* cosines_and_sines, StreamHandle stream) {
+  const int64_t count = positions * half_head;
+  fill_rotary<<<blocks_for(count), block_width, 0, stream>>>(count, cosines_and_sines, cosines_and_sines + count);
+}
+
 void rotate_on_gpu(const Rotation<Brain>& p, StreamHandle stream) {
   rotate<<<blocks_for(p.rows * p.positions * 2 * p.heads * threads_of_head), block_width, 0, stream>>>(p);
 }
@@ -402,7 +411,8 @@ void flow_input_on_gpu(const FlowInput<Brain>& p, StreamHandle stream) {
 }
 
 void flow_input_backward_on_gpu(const FlowInputBackward<Brain>& b, StreamHandle stream) {
-  const dim3 grid(static_cast<unsigned>(b.forward.tokens), static_cast<unsigned>(b.forward.rows));
+  const dim3 grid(static_cast<unsigned>(b.forward.tokens), static_cast<unsigned>(b.forward.rows),
+                  static_cast<unsigned>((b.forward.n_mels + warp_width - 1) / warp_width));
   flow_input_backward<<<grid, block_width, 0, stream>>>(b);
 }
 

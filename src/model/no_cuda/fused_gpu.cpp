@@ -13,6 +13,7 @@ int64_t flow_chunks(int64_t, int64_t) { missing(); }
 void add_norm_on_gpu(const AddNorm<Brain>&, StreamHandle) { missing(); }
 void add_norm_backward_on_gpu(const AddNormBackward<Brain>&, StreamHandle) { missing(); }
 void sum_parts_on_gpu(const SumParts<Brain>&, StreamHandle) { missing(); }
+void fill_rotary_on_gpu(int64_t, float*, StreamHandle) { missing(); }
 void rotate_on_gpu(const Rotation<Brain>&, StreamHandle) { missing(); }
 void rotate_back_on_gpu(const RotationBackward<Brain>&, StreamHandle) { missing(); }
 void gelu_backward_on_gpu(const GeluBackward&, StreamHandle) { missing(); }

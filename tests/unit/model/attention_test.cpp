@@ -19,6 +19,7 @@ namespace {
 struct Example {
   int64_t positions, heads;
   std::vector<int32_t> lengths;
+  double growth = 0;  // of keys from the first position to the last
 };
 
 struct Result {
@@ -34,14 +35,15 @@ std::pair<at::Tensor, at::Tensor> inputs_of(const Example& example) {
   const auto rows = static_cast<int64_t>(example.lengths.size());
   at::manual_seed(5);
   const auto rounded = [](const at::Tensor& x) { return x.to(at::kBFloat16).to(at::kDouble); };
-  return {rounded(at::randn({rows, example.positions, 3, example.heads, head_width}) * 1.5),
-          rounded(at::randn({rows, example.positions, example.heads, head_width}))};
+  const at::Tensor values = at::randn({rows, example.positions, 3, example.heads, head_width}) * 1.5;
+  values.select(2, 1).mul_((1 + at::linspace(0, example.growth, example.positions)).view({1, -1, 1, 1}));
+  return {rounded(values), rounded(at::randn({rows, example.positions, example.heads, head_width}))};
 }
 
 // In double precision, by its definition; queries and keys are turned here, so that their gradients come turned back.
 Result by_definition(const Example& example) {
   const auto [turned, d_seen] = inputs_of(example);
-  const RowMask mask = make_row_mask(lengths_of(example), example.positions, at::kFloat);
+  const RowMask mask = make_row_mask(lengths_of(example), example.positions, at::kFloat, true);
   const at::Tensor cosines = mask.rotary[0].unsqueeze(1), sines = mask.rotary[1].unsqueeze(1);
   const auto turn = [&](const at::Tensor& x, double direction) {
     const std::vector<at::Tensor> halves = x.chunk(2, -1);
@@ -72,11 +74,11 @@ at::Tensor padding_of(const Example& example) {
 Result by_kernels(const Example& example, const at::Tensor& exact_values, const at::Tensor& exact_d_seen) {
   const at::Device gpu(at::kCUDA, 0);
   const at::Tensor values = exact_values.to(at::kBFloat16).to(gpu), d_seen = exact_d_seen.to(at::kBFloat16).to(gpu);
-  const RowMask mask = make_row_mask(lengths_of(example).to(gpu), example.positions, at::kBFloat16);
+  const RowMask mask = make_row_mask(lengths_of(example).to(gpu), example.positions, at::kBFloat16, true);
   Result made{at::full_like(d_seen, 77), at::full_like(values, 77)};
-  const at::Tensor log_sums = empty_log_sums(values).fill_(77);
-  attend_fused(values, mask, made.seen, log_sums);
-  attend_fused_backward(values, mask, made.seen, log_sums, d_seen, made.d_values);
+  const at::Tensor offsets = empty_offsets(values).fill_(77);
+  attend_fused(values, mask, made.seen, offsets);
+  attend_fused_backward(values, mask, made.seen, offsets, d_seen, made.d_values);
   return made;
 }
 
@@ -102,6 +104,7 @@ const std::vector<Example> examples = {{1, 1, {1}},
                                        {150, 8, {150, 149, 3, 77}},
                                        {870, 2, {870, 513}},
                                        {1300, 1, {1300, 1}},
+                                       {400, 2, {400, 190}, 3},    // weights get too large on the way
                                        {2400, 16, {70, 700, 1}}};  // more than the cache holds: row after row
 
 TEST(AttentionGpu, gives_what_its_definition_gives) {

@@ -66,7 +66,7 @@ Result run_example(bool fused, bool modulated, int64_t width, at::ScalarType typ
     trunk.norm = make.leaf({width}, 0.2, 1);
   }
   const at::Tensor x = make.leaf({rows, positions, width}, 1);
-  const RowMask mask = make_row_mask(lengths, positions, type);
+  const RowMask mask = make_row_mask(lengths, positions, type, fused);
   const at::Tensor valid = (at::arange(positions, lengths.options()) < lengths.unsqueeze(1)).unsqueeze(-1);
   const at::Tensor weighting = make.leaf({rows, positions, width}, 1).detach() * valid;
   const at::Tensor out = fused ? run_trunk_fused(trunk, x, mask) : run_trunk(trunk, x, mask);
@@ -155,7 +155,7 @@ std::vector<std::pair<std::string, at::Tensor>> run_kernels(int64_t width, at::S
     }
   }
   const RowMask mask =
-      make_row_mask(at::full({rows}, positions, at::TensorOptions(at::kInt).device(device)), positions, type);
+      make_row_mask(at::full({rows}, positions, at::TensorOptions(at::kInt).device(device)), positions, type, true);
   const at::Tensor turned = values({rows, positions, 3, heads, 64}).clone();
   rotate(turned, mask);
   const std::vector<int64_t> part_shape = {rows, positions, heads, 64};

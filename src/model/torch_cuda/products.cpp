@@ -1,0 +1,171 @@
+#include "model/products.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <cublasLt.h>
+
+namespace myxtts {
+namespace {
+
+void check(cublasStatus_t status, const char* call) {
+  if (status != CUBLAS_STATUS_SUCCESS) fail("cublas", "{}: {}", call, cublasLtGetStatusString(status));
+}
+
+template <auto destroy>
+struct Destroyer {
+  template <typename T>
+  void operator()(T* object) const {
+    destroy(object);
+  }
+};
+using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroyer<cublasLtMatrixLayoutDestroy>>;
+using Description = std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroyer<cublasLtMatmulDescDestroy>>;
+using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Destroyer<cublasLtMatmulPreferenceDestroy>>;
+
+// cuBLAS counts columns first: what is [n, m] here is m rows of n columns there.
+Layout layout_of(const at::Tensor& matrix) {
+  cublasLtMatrixLayout_t made = nullptr;
+  const int64_t rows = matrix.size(1);
+  check(cublasLtMatrixLayoutCreate(&made, CUDA_R_16BF, static_cast<uint64_t>(rows),
+                                   static_cast<uint64_t>(matrix.size(0)), rows),
+        "cublasLtMatrixLayoutCreate");
+  return Layout(made);
+}
+
+template <typename T>
+void set(const Description& description, cublasLtMatmulDescAttributes_t attribute, const T& value) {
+  check(cublasLtMatmulDescSetAttribute(description.get(), attribute, &value, sizeof(value)),
+        "cublasLtMatmulDescSetAttribute");
+}
+
+template <typename T>
+T config_of(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+  T value = {};
+  size_t written = 0;
+  check(cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof(value), &written),
+        "cublasLtMatmulAlgoConfigGetAttribute");
+  return value;
+}
+
+constexpr int64_t workspace_bytes = 32 << 20;
+
+// A side of a product as cuBLAS sees it, and whether it is turned first.
+struct Side {
+  const at::Tensor& matrix;
+  bool turned;
+};
+
+struct Product {
+  Side first, second;
+  const at::Tensor& result;
+  bool adds = false;
+  at::Tensor before_gelu = {};
+
+  std::array<int64_t, 8> key() const;
+  std::optional<cublasLtMatmulAlgo_t> choose(const Description& description) const;
+  bool run() const;
+};
+
+std::array<int64_t, 8> Product::key() const {
+  const int64_t kind = first.turned + 2 * second.turned + 4 * adds + 8 * before_gelu.defined();
+  return {first.matrix.size(0), first.matrix.size(1), second.matrix.size(0), second.matrix.size(1),
+          result.size(0),       result.size(1),       result.get_device(),   kind};
+}
+
+// cuBLASLt orders its proposals by what it expects of them. On an H200 the first that does not split the sum and has
+// one of these tiles is as fast as the best, or nearly, and up to a sixth faster than the first of all
+// (bench/results/products.json). A rule, not a race: every run takes the same kernel and gives the same bits.
+std::optional<cublasLtMatmulAlgo_t> Product::choose(const Description& description) const {
+  constexpr std::array<uint32_t, 4> tiles = {CUBLASLT_MATMUL_TILE_128x128, CUBLASLT_MATMUL_TILE_128x160,
+                                             CUBLASLT_MATMUL_TILE_128x64, CUBLASLT_MATMUL_TILE_64x128};
+  cublasLtMatmulPreference_t made = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+  const Preference preference(made);
+  const size_t bytes = workspace_bytes;
+  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
+                                             sizeof(bytes)),
+        "cublasLtMatmulPreferenceSetAttribute");
+  const Layout a = layout_of(first.matrix), b = layout_of(second.matrix), c = layout_of(result);
+  std::array<cublasLtMatmulHeuristicResult_t, 8> found = {};
+  int count = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      at::cuda::getCurrentCUDABlasLtHandle(), description.get(), a.get(), b.get(), c.get(), c.get(), preference.get(),
+      static_cast<int>(found.size()), found.data(), &count);
+  if (status != CUBLAS_STATUS_SUCCESS || count == 0) return std::nullopt;
+  for (int i = 0; i < count; ++i) {
+    const cublasLtMatmulAlgo_t& one = found[i].algo;
+    if (std::ranges::count(tiles, config_of<uint32_t>(one, CUBLASLT_ALGO_CONFIG_TILE_ID)) > 0 &&
+        config_of<int32_t>(one, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) == 1) {
+      return one;
+    }
+  }
+  return found[0].algo;
+}
+
+bool Product::run() const {
+  if (!result.is_cuda()) return false;
+  const c10::cuda::CUDAGuard guard(result.device());
+  cublasLtMatmulDesc_t made = nullptr;
+  check(cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  const Description description(made);
+  if (first.turned) set(description, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+  if (second.turned) set(description, CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T);
+  if (before_gelu.defined()) {
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_GELU_AUX);
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before_gelu.mutable_data_ptr());
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, before_gelu.size(1));
+  }
+
+  // Chosen once a shape.
+  static std::mutex mutex;
+  static std::map<std::array<int64_t, 8>, std::optional<cublasLtMatmulAlgo_t>> known;
+  std::optional<cublasLtMatmulAlgo_t> algorithm;
+  {
+    const std::lock_guard lock(mutex);
+    const auto [place, is_new] = known.try_emplace(key(), std::nullopt);
+    if (is_new) place->second = choose(description);
+    algorithm = place->second;
+  }
+  if (!algorithm) return false;
+
+  const Layout a = layout_of(first.matrix), b = layout_of(second.matrix), c = layout_of(result);
+  const at::Tensor workspace = at::empty({workspace_bytes}, result.options().dtype(at::kByte));
+  const float one = 1, beta = adds ? 1 : 0;
+  check(cublasLtMatmul(at::cuda::getCurrentCUDABlasLtHandle(), description.get(), &one, first.matrix.const_data_ptr(),
+                       a.get(), second.matrix.const_data_ptr(), b.get(), &beta, result.mutable_data_ptr(), c.get(),
+                       result.mutable_data_ptr(), c.get(), &*algorithm, workspace.mutable_data_ptr(), workspace_bytes,
+                       at::cuda::getCurrentCUDAStream(result.get_device())),
+        "cublasLtMatmul");
+  return true;
+}
+
+}  // namespace
+
+bool chosen_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& result) {
+  return Product{{weight, true}, {x, false}, result}.run();
+}
+
+bool chosen_product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& before,
+                         const at::Tensor& after) {
+  return Product{{weight, true}, {x, false}, after, false, before}.run();
+}
+
+bool chosen_product_backward(const at::Tensor& d_out, const at::Tensor& weight, const at::Tensor& d_x) {
+  return Product{{weight, false}, {d_out, false}, d_x}.run();
+}
+
+bool add_chosen_weight_gradient(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& d_weight) {
+  return Product{{x, false}, {d_out, true}, d_weight, true}.run();
+}
+
+}  // namespace myxtts
