@@ -8,9 +8,11 @@ its steps cost what those of speech cost, its losses mean nothing. Runs: one ste
 clock of this script (index ready, from the start of the process to the line that says the first step is done); an epoch
 in the default shapes; one in one shape; and one in the default shapes with as many frames in every batch as the one
 shape has, so that both fill the same memory. The spread of the step's time is over lines of 20 steps, after the first
-100. MYXTTS names the program (default build/myxtts)."""
+100. Clock and power are the driver's, every 0.2 s while the epochs run. MYXTTS names the program (default
+build/myxtts)."""
 import argparse
 import concurrent.futures
+import contextlib
 import datetime
 import json
 import os
@@ -79,11 +81,43 @@ def summary(options, corpus, folder, *more, settings=""):
             "record": next((line for _, line in lines if "recorded in" in line), ""), "logged": metrics}
 
 
+def question(*what):
+    """The command that asks the driver."""
+    return ["nvidia-smi", f"--query-gpu={','.join(what)}", "--format=csv,noheader,nounits"]
+
+
+def answer(*what):
+    return subprocess.run(question(*what), capture_output=True, text=True).stdout.split("\n")[0].strip()
+
+
 def hardware():
-    gpu = "no GPU"
-    if shutil.which("nvidia-smi"):
-        gpu = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
+    gpu = answer("name") if shutil.which("nvidia-smi") else "no GPU"
     return f"{gpu}, {os.cpu_count()} cores, {platform.machine()}"
+
+
+@contextlib.contextmanager
+def power_watched(result):
+    """Fills `result` with clock and power of the samples in which the driver held the clock down for the power limit."""
+    if not shutil.which("nvidia-smi"):
+        yield
+        return
+    limit, highest = answer("power.limit", "clocks.max.sm").split(", ")
+    with tempfile.TemporaryFile("w+") as file:
+        sampler = subprocess.Popen([*question("clocks.sm", "power.draw.instant", "clocks_event_reasons.active"), "-lms", "200"], stdout=file)
+        try:
+            yield
+        finally:
+            sampler.terminate()
+            sampler.wait()
+        file.seek(0)
+        samples = [line.split(", ") for line in file if line.count(",") == 2]
+    power_cap = 0x4
+    held = [(float(clock), float(watts)) for clock, watts, reasons in samples if int(reasons, 16) & power_cap]
+    result.update({"samples": len(samples), "samples_at_the_power_limit": len(held), "power_limit_watts": float(limit), "sm_clock_mhz_highest": float(highest)})
+    if held:
+        clocks = [clock for clock, _ in held]
+        result["at_the_power_limit"] = {"watts_median": statistics.median(watts for _, watts in held),
+                                        "sm_clock_mhz": {"least": min(clocks), "median": statistics.median(clocks), "most": max(clocks)}}
 
 
 def main():
@@ -107,15 +141,20 @@ def main():
             done = next(at for at, line in lines if "the first step is done" in line)
             first_steps.append({"seconds": done, "lines": [[round(at, 3), line] for at, line in lines]})
             print(f"first step done after {done:.2f} s")
-        several = summary(options, corpus, work / "several")
-        one = summary(options, corpus, work / "one", "--shape-buckets", 1)
-        filled = summary(options, corpus, work / "filled", settings=f"data: {{batch_frames: {options.batch_size * LONGEST_FRAMES}}}\n")
+        power = {}
+        with power_watched(power):
+            several = summary(options, corpus, work / "several")
+            one = summary(options, corpus, work / "one", "--shape-buckets", 1)
+            filled = summary(options, corpus, work / "filled", settings=f"data: {{batch_frames: {options.batch_size * LONGEST_FRAMES}}}\n")
         gain, gain_filled = (run["audio_s_per_s_median"] / one["audio_s_per_s_median"] for run in (several, filled))
         for name, run in (("several shapes", several), ("one shape", one), ("several shapes, filled", filled)):
             print(f"{name}: {run['steps']} steps of {run['step_ms_median']:.2f} ms (std/mean {run['step_ms_cv']:.2%}), {run['audio_s_per_s_median']:.0f} s of audio a second, padding "
                   f"{100 * run['padding_median']:.1f} %, GPU busy {100 * (run['gpu_busy_median'] or 0):.2f} %, input wait {100 * run['input_wait']:.3f} %, "
                   f"captures {run['captures']}, retraces {run['retraces']}")
         print(f"several shapes train {gain:.2f} x the audio of one, filled {gain_filled:.2f} x")
+        if "at_the_power_limit" in power:
+            print(f"at the power limit of {power['power_limit_watts']:.0f} W in {power['samples_at_the_power_limit']} of {power['samples']} samples, "
+                  f"the clock then at {power['at_the_power_limit']['sm_clock_mhz']['median']:.0f} of {power['sm_clock_mhz_highest']:.0f} MHz in the median")
         if options.out:
             options.out.write_text(json.dumps({
                 "what": f"an epoch of {options.clips} clips, {options.size}, batch {options.batch_size}",
@@ -123,7 +162,7 @@ def main():
                 "commit": os.environ.get("MYXTTS_COMMIT", ""), "date": datetime.date.today().isoformat(), "command": "python bench/epoch.py",
                 "first_step_s": [run["seconds"] for run in first_steps], "first_step_lines": first_steps[-1]["lines"],
                 "several_shapes": several, "one_shape": one, "several_shapes_filled": filled,
-                "gain_of_several_shapes": gain, "gain_of_several_shapes_filled": gain_filled}, indent=1) + "\n")
+                "gain_of_several_shapes": gain, "gain_of_several_shapes_filled": gain_filled, "power": power}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
