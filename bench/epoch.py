@@ -8,17 +8,19 @@ its steps cost what those of speech cost, its losses mean nothing. Runs: one ste
 clock of this script (index ready, from the start of the process to the line that says the first step is done); an epoch
 in the default shapes; one in one shape; and one in the default shapes with as many frames in every batch as the one
 shape has, so that both fill the same memory. The spread of the step's time is over lines of 20 steps, after the first
-100. Clock and power are the driver's, every 0.2 s while the epochs run. MYXTTS names the program (default
+100. `diagnose watch` looks at the card's clock and power while the epochs run. MYXTTS names the program (default
 build/myxtts)."""
 import argparse
 import concurrent.futures
 import contextlib
+import csv
 import datetime
 import json
 import os
 import pathlib
 import platform
 import shutil
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -81,43 +83,35 @@ def summary(options, corpus, folder, *more, settings=""):
             "record": next((line for _, line in lines if "recorded in" in line), ""), "logged": metrics}
 
 
-def question(*what):
-    """The command that asks the driver."""
-    return ["nvidia-smi", f"--query-gpu={','.join(what)}", "--format=csv,noheader,nounits"]
-
-
-def answer(*what):
-    return subprocess.run(question(*what), capture_output=True, text=True).stdout.split("\n")[0].strip()
-
-
 def hardware():
-    gpu = answer("name") if shutil.which("nvidia-smi") else "no GPU"
+    gpu = "no GPU"
+    if shutil.which("nvidia-smi"):
+        gpu = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
     return f"{gpu}, {os.cpu_count()} cores, {platform.machine()}"
 
 
 @contextlib.contextmanager
-def power_watched(result):
-    """Fills `result` with clock and power of the samples in which the driver held the clock down for the power limit."""
-    if not shutil.which("nvidia-smi"):
+def power_watched(options, folder, result):
+    """Fills `result` with what held the card's clock down, and with clock and power while it was held down."""
+    table, figures = folder / "watch.csv", folder / "watch.json"
+    number = options.device.partition(":")[2] or "0"
+    command = [PROGRAM, "diagnose", "watch", "--gpu", number, "--seconds", "0", "--interval-ms", "100", "--csv", table, "--json", figures]
+    watch = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
         yield
+    finally:
+        watch.send_signal(signal.SIGINT)
+        watch.wait()
+    if not figures.exists():  # there is no GPU, or none that can be watched
         return
-    limit, highest = answer("power.limit", "clocks.max.sm").split(", ")
-    with tempfile.TemporaryFile("w+") as file:
-        sampler = subprocess.Popen([*question("clocks.sm", "power.draw.instant", "clocks_event_reasons.active"), "-lms", "200"], stdout=file)
-        try:
-            yield
-        finally:
-            sampler.terminate()
-            sampler.wait()
-        file.seek(0)
-        samples = [line.split(", ") for line in file if line.count(",") == 2]
-    power_cap = 0x4
-    held = [(float(clock), float(watts)) for clock, watts, reasons in samples if int(reasons, 16) & power_cap]
-    result.update({"samples": len(samples), "samples_at_the_power_limit": len(held), "power_limit_watts": float(limit), "sm_clock_mhz_highest": float(highest)})
+    seen = json.loads(figures.read_text())
+    result.update({key: seen[key] for key in ("samples", "throttled", "power_limit_w", "sm_mhz_limit")})
+    with table.open() as file:
+        held = [row for row in csv.DictReader(file) if row["throttled"] and row["sm_mhz"] and row["power_w"]]
     if held:
-        clocks = [clock for clock, _ in held]
-        result["at_the_power_limit"] = {"watts_median": statistics.median(watts for _, watts in held),
-                                        "sm_clock_mhz": {"least": min(clocks), "median": statistics.median(clocks), "most": max(clocks)}}
+        clocks = [float(row["sm_mhz"]) for row in held]
+        result["while_throttled"] = {"power_w_median": statistics.median(float(row["power_w"]) for row in held),
+                                     "sm_mhz": {"least": min(clocks), "median": statistics.median(clocks), "most": max(clocks)}}
 
 
 def main():
@@ -142,7 +136,7 @@ def main():
             first_steps.append({"seconds": done, "lines": [[round(at, 3), line] for at, line in lines]})
             print(f"first step done after {done:.2f} s")
         power = {}
-        with power_watched(power):
+        with power_watched(options, work, power):
             several = summary(options, corpus, work / "several")
             one = summary(options, corpus, work / "one", "--shape-buckets", 1)
             filled = summary(options, corpus, work / "filled", settings=f"data: {{batch_frames: {options.batch_size * LONGEST_FRAMES}}}\n")
@@ -152,9 +146,10 @@ def main():
                   f"{100 * run['padding_median']:.1f} %, GPU busy {100 * (run['gpu_busy_median'] or 0):.2f} %, input wait {100 * run['input_wait']:.3f} %, "
                   f"captures {run['captures']}, retraces {run['retraces']}")
         print(f"several shapes train {gain:.2f} x the audio of one, filled {gain_filled:.2f} x")
-        if "at_the_power_limit" in power:
-            print(f"at the power limit of {power['power_limit_watts']:.0f} W in {power['samples_at_the_power_limit']} of {power['samples']} samples, "
-                  f"the clock then at {power['at_the_power_limit']['sm_clock_mhz']['median']:.0f} of {power['sm_clock_mhz_highest']:.0f} MHz in the median")
+        for reason, share in power.get("throttled", {}).items():
+            print(f"the clock was held down {share:.0%} of the time: {reason}")
+        if "while_throttled" in power:
+            print(f"it was then at {power['while_throttled']['sm_mhz']['median']:.0f} of {power['sm_mhz_limit']:.0f} MHz in the median")
         if options.out:
             options.out.write_text(json.dumps({
                 "what": f"an epoch of {options.clips} clips, {options.size}, batch {options.batch_size}",

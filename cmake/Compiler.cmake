@@ -22,9 +22,9 @@ target_link_options(myxtts_options INTERFACE ${sanitizer_flags})
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Precompiled headers are cached only with this sloppiness.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+  # What one clone has compiled serves another. Precompiled headers are cached only with this sloppiness.
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_CUDA_COMPILER_LAUNCHER})
   target_compile_options(myxtts_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()

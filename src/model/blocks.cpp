@@ -15,7 +15,6 @@
 #include <c10/core/DeviceGuard.h>
 
 namespace myxtts {
-
 namespace {
 
 at::Tensor rotary_of(int64_t positions, const at::TensorOptions& floats) {
@@ -82,6 +81,7 @@ at::Tensor attend(const at::Tensor& x, const at::Tensor& weight_in, const at::Te
   const std::vector<at::Tensor> parts =
       at::linear(x, weight_in).view({rows, positions, 3, heads, head_width}).unbind(2);
   const at::Tensor query = rotate(parts[0], mask), key = rotate(parts[1], mask);
+  if (!mask.sequence_ends.defined() && !mask.key_bias.defined()) fail("attend", "this mask is for the fused kernels");
   at::Tensor seen;
   if (mask.sequence_ends.defined()) {
     const auto flat = [&](const at::Tensor& part) { return part.reshape({rows * positions, heads, head_width}); };

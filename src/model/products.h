@@ -3,8 +3,8 @@
 // feed-forward products pass through memory once less. (GELU's gradient could stand behind its product too, but that
 // takes longer than both by themselves.)
 //
-// Matrices of bfloat16 on one GPU; weights are [out, in]. Each is false, and nothing is done, where this libtorch or
-// this GPU has no such kernel, or the matrices are not on a GPU.
+// Contiguous matrices of bfloat16 on one GPU; weights are [out, in]. Each is false, and nothing is done, where this
+// libtorch or this GPU has no such kernel, or the matrices are not on a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>

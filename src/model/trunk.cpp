@@ -74,6 +74,7 @@ struct Normed {
 
 struct Products {
   at::Tensor values, seen, softmax;    // attention: turned queries, keys and values; what was seen; the softmax's sums
+                                       // (with our own, its offsets)
   at::Tensor random, unused;           // what flash attention hands to its gradient
   at::Tensor before_gelu, after_gelu;  // feed-forward
 };

@@ -18,8 +18,8 @@ using namespace attention;
 constexpr int query_groups = 2;  // warpgroups of a block; two blocks fit beside each other
 constexpr int key_groups = 1;    // these need more registers: three blocks of one
 
-// A tile is given back a turn after the next is asked for where warpgroups share it; three blocks have no room for
-// that.
+// Forward gives a tile back a turn later; warpgroups that share tiles may be one apart; three blocks have no room for
+// more.
 using SeenMemory = Ring<ahead + 2>;
 using QueryMemory = RingAndOwn<query_groups, ahead + 2>;
 using KeyMemory = RingAndOwn<key_groups, ahead + 1>;

@@ -59,6 +59,25 @@ T config_of(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttri
 
 constexpr int64_t workspace_bytes = 32 << 20;
 
+// Whether a kernel is one that we take before cuBLASLt's first proposal.
+bool preferred(const cublasLtMatmulAlgo_t& algorithm, int64_t elements) {
+  struct Tile {
+    uint32_t number;
+    int64_t elements;
+  };
+  constexpr Tile tiles[] = {{CUBLASLT_MATMUL_TILE_128x128, 128 * 128},
+                            {CUBLASLT_MATMUL_TILE_128x160, 128 * 160},
+                            {CUBLASLT_MATMUL_TILE_128x64, 128 * 64},
+                            {CUBLASLT_MATMUL_TILE_64x128, 64 * 128}};
+  const cudaDeviceProp& card = *at::cuda::getCurrentDeviceProperties();
+  const auto number = config_of<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID);
+  const auto* const tile = std::ranges::find(tiles, number, &Tile::number);
+  constexpr double nearly = 0.9;
+  return card.major == 9 && tile != std::end(tiles) &&
+         static_cast<double>(elements) >= nearly * card.multiProcessorCount * static_cast<double>(tile->elements) &&
+         config_of<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) == 1;
+}
+
 // A side of a product as cuBLAS sees it, and whether it is turned first.
 struct Side {
   const at::Tensor& matrix;
@@ -71,23 +90,15 @@ struct Product {
   bool adds = false;
   at::Tensor before_gelu = {};
 
-  std::array<int64_t, 8> key() const;
-  std::optional<cublasLtMatmulAlgo_t> choose(const Description& description) const;
   bool run() const;
 };
 
-std::array<int64_t, 8> Product::key() const {
-  const int64_t kind = first.turned + 2 * second.turned + 4 * adds + 8 * before_gelu.defined();
-  return {first.matrix.size(0), first.matrix.size(1), second.matrix.size(0), second.matrix.size(1),
-          result.size(0),       result.size(1),       result.get_device(),   kind};
-}
-
 // cuBLASLt orders its proposals by what it expects of them. On an H200 the first that does not split the sum and has
-// one of these tiles is as fast as the best, or nearly, and up to a sixth faster than the first of all
-// (bench/results/products.json). A rule, not a race: every run takes the same kernel and gives the same bits.
-std::optional<cublasLtMatmulAlgo_t> Product::choose(const Description& description) const {
-  constexpr std::array<uint32_t, 4> tiles = {CUBLASLT_MATMUL_TILE_128x128, CUBLASLT_MATMUL_TILE_128x160,
-                                             CUBLASLT_MATMUL_TILE_128x64, CUBLASLT_MATMUL_TILE_64x128};
+// one of some tiles is within 1 % of the best on average, and takes up to a sixth less time than the first of all
+// (bench/results/products.json). A rule, not a race: every run takes the same kernel and gives the same bits. It is for
+// cards of that kind, and for results whose tiles nearly fill one.
+std::optional<cublasLtMatmulAlgo_t> choose(const Description& description, const Layout& a, const Layout& b,
+                                           const Layout& result, int64_t elements) {
   cublasLtMatmulPreference_t made = nullptr;
   check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
   const Preference preference(made);
@@ -95,19 +106,14 @@ std::optional<cublasLtMatmulAlgo_t> Product::choose(const Description& descripti
   check(cublasLtMatmulPreferenceSetAttribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
                                              sizeof(bytes)),
         "cublasLtMatmulPreferenceSetAttribute");
-  const Layout a = layout_of(first.matrix), b = layout_of(second.matrix), c = layout_of(result);
   std::array<cublasLtMatmulHeuristicResult_t, 8> found = {};
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      at::cuda::getCurrentCUDABlasLtHandle(), description.get(), a.get(), b.get(), c.get(), c.get(), preference.get(),
-      static_cast<int>(found.size()), found.data(), &count);
+      at::cuda::getCurrentCUDABlasLtHandle(), description.get(), a.get(), b.get(), result.get(), result.get(),
+      preference.get(), static_cast<int>(found.size()), found.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS || count == 0) return std::nullopt;
   for (int i = 0; i < count; ++i) {
-    const cublasLtMatmulAlgo_t& one = found[i].algo;
-    if (std::ranges::count(tiles, config_of<uint32_t>(one, CUBLASLT_ALGO_CONFIG_TILE_ID)) > 0 &&
-        config_of<int32_t>(one, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) == 1) {
-      return one;
-    }
+    if (preferred(found[i].algo, elements)) return found[i].algo;
   }
   return found[0].algo;
 }
@@ -125,20 +131,23 @@ bool Product::run() const {
     set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before_gelu.mutable_data_ptr());
     set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, before_gelu.size(1));
   }
+  const Layout a = layout_of(first.matrix), b = layout_of(second.matrix), c = layout_of(result);
 
   // Chosen once a shape.
   static std::mutex mutex;
-  static std::map<std::array<int64_t, 8>, std::optional<cublasLtMatmulAlgo_t>> known;
+  static std::map<std::array<int64_t, 6>, std::optional<cublasLtMatmulAlgo_t>> known;
+  const int64_t kind = first.turned + 2 * second.turned + 4 * adds + 8 * before_gelu.defined();
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   {
     const std::lock_guard lock(mutex);
-    const auto [place, is_new] = known.try_emplace(key(), std::nullopt);
-    if (is_new) place->second = choose(description);
+    const auto [place, is_new] = known.try_emplace({first.matrix.size(0), first.matrix.size(1), second.matrix.size(0),
+                                                    second.matrix.size(1), result.get_device(), kind},
+                                                   std::nullopt);
+    if (is_new) place->second = choose(description, a, b, c, result.numel());
     algorithm = place->second;
   }
   if (!algorithm) return false;
 
-  const Layout a = layout_of(first.matrix), b = layout_of(second.matrix), c = layout_of(result);
   const at::Tensor workspace = at::empty({workspace_bytes}, result.options().dtype(at::kByte));
   const float one = 1, beta = adds ? 1 : 0;
   check(cublasLtMatmul(at::cuda::getCurrentCUDABlasLtHandle(), description.get(), &one, first.matrix.const_data_ptr(),
