@@ -100,21 +100,19 @@ Normed norm(const Norm& by, const at::Tensor& x, const at::Tensor& branch) {
 
 at::Tensor flat(const at::Tensor& x) { return x.view({-1, x.size(-1)}); }
 
-// x [n, in] and a weight [out, in]. Where the result is wider than x, cuBLAS's first choice is often not the best.
+// x [n, in] and a weight [out, in].
 at::Tensor product(const at::Tensor& x, const at::Tensor& weight) {
-  const int64_t in = weight.size(1), out = weight.size(0);
-  at::Tensor made = at::empty({x.size(0), out}, x.options());
-  if (out <= in || !chosen_product(x, weight, made)) at::mm_out(made, x, weight.t());
+  at::Tensor made = at::empty({x.size(0), weight.size(0)}, x.options());
+  if (!chosen_product(x, weight, made)) at::mm_out(made, x, weight.t());
   return made;
 }
 
 // Adds to the weight's gradient, and returns x's.
 at::Tensor product_backward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight) {
-  const int64_t in = weight.size(1), out = weight.size(0);
   const at::Tensor d_weight = weight.grad();
   if (!add_chosen_weight_gradient(d_out, x, d_weight)) d_weight.addmm_(d_out.t(), x);
-  at::Tensor d_x = at::empty({x.size(0), in}, x.options());
-  if (in <= out || !chosen_product_backward(d_out, weight, d_x)) at::mm_out(d_x, d_out, weight);
+  at::Tensor d_x = at::empty_like(x);
+  if (!chosen_product_backward(d_out, weight, d_x)) at::mm_out(d_x, d_out, weight);
   return d_x;
 }
 

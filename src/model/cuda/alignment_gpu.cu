@@ -14,68 +14,116 @@ namespace {
 constexpr int warp_width = 32;
 constexpr float never = -1e32F;
 
-// One warp a row. A lane holds `Each` tokens that stand side by side, so that what comes from the left is a register,
-// or one shuffle; scores are on their way `ahead` frames before they are needed, and the walk back is in shared memory.
-constexpr int ahead = 16;
+// One block a row, and in it one warp that finds the way, and others that fetch scores for it. A lane of the first holds
+// `Each` tokens that stand side by side, so that what comes from the left is a register, or one shuffle. Scores come a
+// piece of some frames at a time, several pieces ahead. The walk back is in shared memory.
+constexpr int piece = 16;  // frames
+constexpr int pieces = 3;  // in shared memory at once: one is used, the others are coming
+constexpr int fetching_warps = 3;
 
 template <int Each>
 using Moves = std::conditional_t<Each <= 8, uint8_t, std::conditional_t<Each <= 16, uint16_t, uint32_t>>;
 
+__host__ __device__ constexpr int64_t whole_pieces(int64_t frames) { return (frames + piece - 1) / piece; }
+
 template <int Each>
-size_t shared_bytes_of_warp(int64_t frames) {
-  return (ahead * Each * sizeof(float) + static_cast<size_t>(frames) * sizeof(Moves<Each>)) * warp_width;
+size_t shared_bytes_of_row(int64_t frames) {
+  const auto moves = static_cast<size_t>(whole_pieces(frames) * piece) * sizeof(Moves<Each>);
+  return (pieces * piece * Each * sizeof(float) + moves) * warp_width;
 }
 
 template <int Each>
-__global__ void __launch_bounds__(warp_width) align_in_warp(AlignmentProblem problem) {
-  extern __shared__ float coming[];                                                  // [ahead][Each][warp_width]
-  auto* moves = reinterpret_cast<Moves<Each>*>(coming + ahead * Each * warp_width);  // [frames][warp_width]
-  const int row = blockIdx.x, lane = threadIdx.x;
+__global__ void __launch_bounds__((1 + fetching_warps) * warp_width) align_in_warp(AlignmentProblem problem) {
+  extern __shared__ float coming[];  // [pieces][piece][Each][warp_width]
+  auto* const moves =
+      reinterpret_cast<Moves<Each>*>(coming + pieces * piece * Each * warp_width);  // [frames][warp_width]
+  const int row = static_cast<int>(blockIdx.x);
+  const int lane = static_cast<int>(threadIdx.x) % warp_width, warp = static_cast<int>(threadIdx.x) / warp_width;
   const int tokens = problem.text_lengths[row], frames = problem.mel_lengths[row];
   const int columns = static_cast<int>(problem.tokens);
-  const float* scores = problem.scores + row * problem.frames * problem.tokens;
-  int32_t* result = problem.token_of_frame + row * problem.frames;
+  const float* const scores = problem.scores + row * problem.frames * problem.tokens;
+  int32_t* const result = problem.token_of_frame + row * problem.frames;
   const bool possible = tokens > 0 && frames >= tokens;
-  for (int frame = (possible ? frames : 0) + lane; frame < problem.frames; frame += warp_width) result[frame] = -1;
+  for (int frame = (possible ? frames : 0) + static_cast<int>(threadIdx.x); frame < problem.frames;
+       frame += static_cast<int>(blockDim.x)) {
+    result[frame] = -1;
+  }
   if (!possible) return;
 
-  const auto fetch = [&](int frame) {
-#pragma unroll
-    for (int k = 0; k < Each; ++k) {
-      const int token = lane * Each + k;
-      if (frame < frames && token < columns) {
-        __pipeline_memcpy_async(&coming[(frame % ahead * Each + k) * warp_width + lane],
+  const auto fetch = [&](int number) {
+    for (int i = warp - 1; i < piece; i += fetching_warps) {
+      const int frame = number * piece + i;
+      if (frame >= frames) break;
+      float* const to = coming + (number % pieces * piece + i) * Each * warp_width;
+      for (int token = lane; token < columns; token += warp_width) {
+        __pipeline_memcpy_async(to + token % Each * warp_width + token / Each,
                                 scores + static_cast<int64_t>(frame) * columns + token, sizeof(float));
       }
     }
-    __pipeline_commit();  // also of nothing: what is counted is frames
+    __pipeline_commit();  // also of nothing: what is counted is pieces
   };
-  for (int frame = 0; frame < ahead; ++frame) fetch(frame);
+  if (warp > 0) {
+    for (int number = 0; number < pieces - 1; ++number) fetch(number);
+  }
   float best[Each];
 #pragma unroll
   for (float& each : best) each = never;
-  for (int frame = 0; frame < frames; ++frame) {
-    __pipeline_wait_prior(ahead - 1);  // a lane reads what it fetched itself
-    float left = __shfl_up_sync(0xFFFFFFFFU, best[Each - 1], 1);
-    if (lane == 0) left = never;
-    uint32_t moved = 0;
+  float edge = 0;  // left of the first token: the way begins there, and never comes back
+  const int last = static_cast<int>(whole_pieces(frames));
+  for (int number = 0; number < last; ++number) {
+    if (warp > 0) __pipeline_wait_prior(pieces - 2);
+    __syncthreads();  // the piece is here, and the one before it is no longer needed
+    if (warp > 0) {
+      fetch(number + pieces - 1);
+      continue;
+    }
+    // Behind the last frame scores are anything: nothing comes of them.
+    const float* const score = coming + number % pieces * piece * Each * warp_width + lane;
+    uint32_t moved[piece] = {};
 #pragma unroll
-    for (int k = Each - 1; k >= 0; --k) {
-      const float score = coming[(frame % ahead * Each + k) * warp_width + lane];
-      const float before = k > 0 ? best[k > 0 ? k - 1 : 0] : left, stayed = best[k];
-      if (before > stayed) moved |= 1U << k;
-      best[k] = frame > 0 ? fmaxf(before, stayed) + score : lane == 0 && k == 0 ? score : never;
+    for (int i = 0; i < piece; ++i) {
+      float left = __shfl_up_sync(0xFFFFFFFFU, best[Each - 1], 1);
+      if (lane == 0) left = edge;
+      edge = never;
+#pragma unroll
+      for (int k = Each - 1; k >= 0; --k) {
+        const float before = k > 0 ? best[k > 0 ? k - 1 : 0] : left, stayed = best[k];
+        if (before > stayed) moved[i] |= 1U << k;
+        best[k] = fmaxf(before, stayed) + score[(i * Each + k) * warp_width];
+      }
     }
-    moves[frame * warp_width + lane] = static_cast<Moves<Each>>(moved);
-    fetch(frame + ahead);
+#pragma unroll
+    for (int i = 0; i < piece; ++i) {
+      moves[(number * piece + i) * warp_width + lane] = static_cast<Moves<Each>>(moved[i]);
+    }
   }
+  if (warp > 0) return;
   __syncwarp();
-  if (lane == 0) {
-    int token = tokens - 1;
-    for (int frame = frames - 1; frame >= 0; --frame) {
-      result[frame] = token;
-      if (frame > 0) token -= (moves[frame * warp_width + token / Each] >> (token % Each)) & 1;
+  if (lane > 0) return;
+  // Some frames at once: what each of them says of every token that the way can be at by then is read before the first
+  // is decided.
+  constexpr int reach = 4;
+  int token = tokens - 1;
+  for (int frame = frames - 1; frame >= 0; frame -= reach) {
+    uint32_t said[reach][reach] = {};
+#pragma unroll
+    for (int back = 0; back < reach; ++back) {
+#pragma unroll
+      for (int fewer = 0; fewer <= back; ++fewer) {
+        const int at = max(token - fewer, 0);
+        if (frame > back) said[back][fewer] = moves[(frame - back) * warp_width + at / Each] >> (at % Each) & 1U;
+      }
     }
+    int fewer = 0;
+#pragma unroll
+    for (int back = 0; back < reach; ++back) {
+      if (frame >= back) result[frame - back] = token - fewer;
+      uint32_t step = said[back][0];
+#pragma unroll
+      for (int k = 1; k <= back; ++k) step = fewer == k ? said[back][k] : step;
+      fewer += static_cast<int>(step);
+    }
+    token -= fewer;
   }
 }
 
@@ -136,15 +184,16 @@ namespace {
 // Whether the problem fits into warps that hold so many tokens a lane.
 template <int Each>
 bool run_in_warps(const AlignmentProblem& problem, StreamHandle stream) {
-  constexpr size_t most_shared_bytes = 96 * 1024;
-  const size_t bytes = shared_bytes_of_warp<Each>(problem.frames);
+  constexpr size_t most_shared_bytes = 160 * 1024;
+  const size_t bytes = shared_bytes_of_row<Each>(problem.frames);
   if (problem.tokens > Each * warp_width || bytes > most_shared_bytes) return false;
   if (cudaFuncSetAttribute(align_in_warp<Each>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)) !=
       cudaSuccess) {
     cudaGetLastError();  // an older GPU has less: the block's form is for it
     return false;
   }
-  align_in_warp<Each><<<static_cast<unsigned>(problem.rows), warp_width, bytes, stream>>>(problem);
+  constexpr int threads = (1 + fetching_warps) * warp_width;
+  align_in_warp<Each><<<static_cast<unsigned>(problem.rows), threads, bytes, stream>>>(problem);
   return true;
 }
 

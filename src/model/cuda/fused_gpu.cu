@@ -145,28 +145,37 @@ __global__ void __launch_bounds__(block_width, 2) add_norm_backward(AddNormBackw
   }
 }
 
-// A block adds up a warp's width of columns of one part; its warps share the chunks.
+// A block adds up some columns of one part, four a lane; its warps share the chunks.
+constexpr int columns_of_sum = 4 * warp_width;
+
 __global__ void __launch_bounds__(block_width) sum_parts(const __grid_constant__ SumParts<Brain> p) {
   const auto& norm = p.list[blockIdx.x / p.rows];
   const int64_t row = blockIdx.x % p.rows;
   const auto target = norm.targets[blockIdx.y];
-  if (target.to == nullptr) return;
-  const int64_t c = static_cast<int64_t>(blockIdx.z) * warp_width + threadIdx.x % warp_width;
   const bool over_rows = target.stride == 0;
-  if (over_rows && row > 0) return;
+  if (target.to == nullptr || (over_rows && row > 0)) return;
+  const int64_t first = static_cast<int64_t>(blockIdx.z) * columns_of_sum;
+  const int64_t columns = min(p.width - first, static_cast<int64_t>(columns_of_sum));  // whole fours
   const int64_t chunks = over_rows ? p.rows * p.chunks : p.chunks;
-  const float* from = norm.parts + (row * p.chunks * 3 + blockIdx.y) * p.width + c;
-  float sum = 0;
+  const float* from = norm.parts + (row * p.chunks * 3 + blockIdx.y) * p.width + first;
+  const int warp = static_cast<int>(threadIdx.x) / warp_width, lane = static_cast<int>(threadIdx.x) % warp_width;
+  float4 sums = {};
+  if (lane * 4 < columns) {
 #pragma unroll 4
-  for (int64_t chunk = threadIdx.x / warp_width; chunk < chunks; chunk += warps) sum += from[chunk * 3 * p.width];
-  __shared__ float of_warp[warps][warp_width];
-  of_warp[threadIdx.x / warp_width][threadIdx.x % warp_width] = sum;
+    for (int64_t chunk = warp; chunk < chunks; chunk += warps) {
+      const float4 part = reinterpret_cast<const float4*>(from + chunk * 3 * p.width)[lane];
+      sums.x += part.x, sums.y += part.y, sums.z += part.z, sums.w += part.w;
+    }
+  }
+  __shared__ float4 of_warp[warps][warp_width];
+  of_warp[warp][lane] = sums;
   __syncthreads();
-  if (threadIdx.x >= warp_width) return;
-  sum = 0;
+  const auto c = static_cast<int>(threadIdx.x);
+  if (c >= columns) return;
+  float sum = 0;
 #pragma unroll
-  for (int w = 0; w < warps; ++w) sum += of_warp[w][threadIdx.x];
-  Brain* to = target.to + row * target.stride + c;
+  for (int w = 0; w < warps; ++w) sum += reinterpret_cast<const float*>(of_warp[w])[c];
+  Brain* to = target.to + row * target.stride + first + c;
   *to = to_brain(over_rows ? to_float(*to) + sum : sum);
 }
 
@@ -246,48 +255,71 @@ __global__ void __launch_bounds__(block_width) flow_input(FlowInput<Brain> p) {
   if (threadIdx.x == 0) p.squares[blockIdx.x] = squares;
 }
 
-// The first frame of a token: tokens come in order, and behind the end they are -1.
+// The first frame of a token: tokens come in order, and behind the end they are -1. A warp looks at as many places as
+// it has lanes at once.
 __device__ int64_t first_frame(const int32_t* token_of_frame, int64_t frames, int32_t token) {
-  int64_t low = 0, high = frames;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    const int32_t there = token_of_frame[middle];
-    if (there < 0 || there >= token) {
-      high = middle;
-    } else {
-      low = middle + 1;
+  const int lane = static_cast<int>(threadIdx.x) % warp_width;
+  int64_t first = 0, left = frames;  // it is one of these, or the one behind them
+  while (left > 0) {
+    const int64_t step = (left + warp_width - 1) / warp_width, place = first + lane * step;
+    bool before = false;
+    if (place < first + left) {
+      const int32_t there = token_of_frame[place];
+      before = there >= 0 && there < token;
     }
+    const int64_t lanes_before = __popc(__ballot_sync(0xFFFFFFFFU, before));
+    if (lanes_before == 0) break;
+    const int64_t next = first + (lanes_before - 1) * step + 1;
+    left = min(step - 1, first + left - next);
+    first = next;
   }
-  return low;
+  return first;
 }
 
-// One block a token and as many values of it as a warp has lanes: its warps share the token's frames, however many
-// those are.
+// One block a token: its warps share the token's frames, however many those are, and a lane has some of their values.
+constexpr int values_of_lane = 4;
+
 __global__ void __launch_bounds__(block_width) flow_input_backward(FlowInputBackward<Brain> b) {
   const FlowInput<Brain>& p = b.forward;
   const int64_t row = blockIdx.y;
   const auto token = static_cast<int32_t>(blockIdx.x);
   const int32_t* tokens = p.token_of_frame + row * p.frames;
-  const int64_t first = first_frame(tokens, p.frames, token), end = first_frame(tokens, p.frames, token + 1);
+  const int64_t first = row * p.frames + first_frame(tokens, p.frames, token);
+  const int64_t end = row * p.frames + first_frame(tokens, p.frames, token + 1);
   const int lane = static_cast<int>(threadIdx.x) % warp_width, warp = static_cast<int>(threadIdx.x) / warp_width;
-  const int64_t m = static_cast<int64_t>(blockIdx.z) * warp_width + lane;
-  const int64_t place = (row * p.tokens + token) * p.n_mels + m;
-  float sum = 0;
-  if (m < p.n_mels) {
-    const float mu = p.mu[place], d_squares = *b.d_squares;
-#pragma unroll 4
-    for (int64_t frame = row * p.frames + first + warp; frame < row * p.frames + end; frame += warps) {
-      sum += to_float(b.d_input[(frame * 2 + 1) * p.n_mels + m]) + d_squares * 2 * (mu - p.mel[frame * p.n_mels + m]);
-    }
-  }
-  __shared__ float of_warp[warps][warp_width];
-  of_warp[warp][lane] = sum;
-  __syncthreads();
-  if (warp > 0 || m >= p.n_mels) return;
-  sum = 0;
+  const float* mu = p.mu + (row * p.tokens + token) * p.n_mels;
+  float* d_mu = b.d_mu + (row * p.tokens + token) * p.n_mels;
+  const float d_squares = *b.d_squares;
+  __shared__ float of_warp[warps][values_of_lane * warp_width];
+  for (int64_t begin = 0; begin < p.n_mels; begin += values_of_lane * warp_width) {
+    float sums[values_of_lane] = {}, means[values_of_lane] = {};
+    const auto value = [&](int k) { return begin + k * warp_width + lane; };
 #pragma unroll
-  for (int w = 0; w < warps; ++w) sum += of_warp[w][lane];
-  b.d_mu[place] = sum;
+    for (int k = 0; k < values_of_lane; ++k) {
+      if (value(k) < p.n_mels) means[k] = mu[value(k)];
+    }
+#pragma unroll 4
+    for (int64_t frame = first + warp; frame < end; frame += warps) {
+#pragma unroll
+      for (int k = 0; k < values_of_lane; ++k) {
+        if (value(k) < p.n_mels) {
+          sums[k] += to_float(b.d_input[(frame * 2 + 1) * p.n_mels + value(k)]) +
+                     d_squares * 2 * (means[k] - p.mel[frame * p.n_mels + value(k)]);
+        }
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < values_of_lane; ++k) of_warp[warp][k * warp_width + lane] = sums[k];
+    __syncthreads();
+    const int64_t m = begin + threadIdx.x;
+    if (threadIdx.x < values_of_lane * warp_width && m < p.n_mels) {
+      float sum = 0;
+#pragma unroll
+      for (int w = 0; w < warps; ++w) sum += of_warp[w][threadIdx.x];
+      d_mu[m] = sum;
+    }
+    __syncthreads();
+  }
 }
 
 __device__ float gelu_slope(float x) {
@@ -383,7 +415,8 @@ void add_norm_backward_on_gpu(const AddNormBackward<Brain>& b, StreamHandle stre
 }
 
 void sum_parts_on_gpu(const SumParts<Brain>& p, StreamHandle stream) {
-  const dim3 grid(static_cast<unsigned>(p.rows * p.norms), 3, static_cast<unsigned>(p.width / warp_width));
+  const dim3 grid(static_cast<unsigned>(p.rows * p.norms), 3,
+                  static_cast<unsigned>((p.width + columns_of_sum - 1) / columns_of_sum));
   sum_parts<<<grid, block_width, 0, stream>>>(p);
 }
 
@@ -411,8 +444,7 @@ void flow_input_on_gpu(const FlowInput<Brain>& p, StreamHandle stream) {
 }
 
 void flow_input_backward_on_gpu(const FlowInputBackward<Brain>& b, StreamHandle stream) {
-  const dim3 grid(static_cast<unsigned>(b.forward.tokens), static_cast<unsigned>(b.forward.rows),
-                  static_cast<unsigned>((b.forward.n_mels + warp_width - 1) / warp_width));
+  const dim3 grid(static_cast<unsigned>(b.forward.tokens), static_cast<unsigned>(b.forward.rows));
   flow_input_backward<<<grid, block_width, 0, stream>>>(b);
 }
 

@@ -57,7 +57,10 @@ T config_of(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttri
   return value;
 }
 
-constexpr int64_t workspace_bytes = 32 << 20;
+// For a sum that is split. Other kernels would use four bytes of it as a counter of tiles, and cuBLASLt would clear them
+// before every product: a recorded step would wait 4 microseconds for each of a hundred clearings. Offered nothing, it
+// takes the same kernels without the counter, which are as fast.
+constexpr int64_t workspace_of_sums = 32 << 20;
 
 // Whether a kernel is one that we take before cuBLASLt's first proposal.
 bool preferred(const cublasLtMatmulAlgo_t& algorithm, int64_t elements) {
@@ -90,30 +93,35 @@ struct Product {
   bool adds = false;
   at::Tensor before_gelu = {};
 
+  int64_t workspace_bytes() const { return adds ? workspace_of_sums : 0; }
+  // cuBLASLt's first proposal is good for what is narrower than what it is made of.
+  bool first_is_best() const { return !adds && result.size(1) <= second.matrix.size(1); }
   bool run() const;
+  std::optional<cublasLtMatmulAlgo_t> choose(const Description& description, const Layout& a, const Layout& b,
+                                             const Layout& c) const;
 };
 
 // cuBLASLt orders its proposals by what it expects of them. On an H200 the first that does not split the sum and has
 // one of some tiles is within 1 % of the best on average, and takes up to a sixth less time than the first of all
 // (bench/results/products.json). A rule, not a race: every run takes the same kernel and gives the same bits. It is for
 // cards of that kind, and for results whose tiles nearly fill one.
-std::optional<cublasLtMatmulAlgo_t> choose(const Description& description, const Layout& a, const Layout& b,
-                                           const Layout& result, int64_t elements) {
+std::optional<cublasLtMatmulAlgo_t> Product::choose(const Description& description, const Layout& a, const Layout& b,
+                                                    const Layout& c) const {
   cublasLtMatmulPreference_t made = nullptr;
   check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
   const Preference preference(made);
-  const size_t bytes = workspace_bytes;
+  const auto bytes = static_cast<size_t>(workspace_bytes());
   check(cublasLtMatmulPreferenceSetAttribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
                                              sizeof(bytes)),
         "cublasLtMatmulPreferenceSetAttribute");
   std::array<cublasLtMatmulHeuristicResult_t, 8> found = {};
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      at::cuda::getCurrentCUDABlasLtHandle(), description.get(), a.get(), b.get(), result.get(), result.get(),
+      at::cuda::getCurrentCUDABlasLtHandle(), description.get(), a.get(), b.get(), c.get(), c.get(),
       preference.get(), static_cast<int>(found.size()), found.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS || count == 0) return std::nullopt;
-  for (int i = 0; i < count; ++i) {
-    if (preferred(found[i].algo, elements)) return found[i].algo;
+  for (int i = 0; i < count && !first_is_best(); ++i) {
+    if (preferred(found[i].algo, result.numel())) return found[i].algo;
   }
   return found[0].algo;
 }
@@ -143,16 +151,17 @@ bool Product::run() const {
     const auto [place, is_new] = known.try_emplace({first.matrix.size(0), first.matrix.size(1), second.matrix.size(0),
                                                     second.matrix.size(1), result.get_device(), kind},
                                                    std::nullopt);
-    if (is_new) place->second = choose(description, a, b, c, result.numel());
+    if (is_new) place->second = choose(description, a, b, c);
     algorithm = place->second;
   }
   if (!algorithm) return false;
 
-  const at::Tensor workspace = at::empty({workspace_bytes}, result.options().dtype(at::kByte));
+  const at::Tensor workspace = at::empty({workspace_bytes()}, result.options().dtype(at::kByte));
   const float one = 1, beta = adds ? 1 : 0;
   check(cublasLtMatmul(at::cuda::getCurrentCUDABlasLtHandle(), description.get(), &one, first.matrix.const_data_ptr(),
                        a.get(), second.matrix.const_data_ptr(), b.get(), &beta, result.mutable_data_ptr(), c.get(),
-                       result.mutable_data_ptr(), c.get(), &*algorithm, workspace.mutable_data_ptr(), workspace_bytes,
+                       result.mutable_data_ptr(), c.get(), &*algorithm, workspace.mutable_data_ptr(),
+                       static_cast<size_t>(workspace_bytes()),
                        at::cuda::getCurrentCUDAStream(result.get_device())),
         "cublasLtMatmul");
   return true;
