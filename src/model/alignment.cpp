@@ -9,7 +9,9 @@ void align_on_cpu(const AlignmentProblem& problem, int64_t row) {
   const int64_t tokens = problem.text_lengths[row], frames = problem.mel_lengths[row];
   const float* scores = problem.scores + row * problem.frames * problem.tokens;
   int32_t* result = problem.token_of_frame + row * problem.frames;
+  int32_t* durations = problem.durations + row * problem.tokens;
   std::fill(result, result + problem.frames, -1);
+  std::fill(durations, durations + problem.tokens, 0);
   if (tokens == 0 || frames < tokens) return;
 
   // best[t]: of the ways that end with this frame in token t.
@@ -30,6 +32,7 @@ void align_on_cpu(const AlignmentProblem& problem, int64_t row) {
   int64_t token = tokens - 1;
   for (int64_t frame = frames - 1; frame >= 0; --frame) {
     result[frame] = static_cast<int32_t>(token);
+    ++durations[token];
     token -= came_from_before[static_cast<size_t>(frame * tokens + token)];
   }
 }

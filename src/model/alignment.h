@@ -15,6 +15,7 @@ struct AlignmentProblem {
   const int32_t* text_lengths = nullptr;  // [rows]; at most the mel length. 0: an empty row
   const int32_t* mel_lengths = nullptr;   // [rows]
   int32_t* token_of_frame = nullptr;      // result [rows, frames]; -1 behind the end
+  int32_t* durations = nullptr;           // result [rows, tokens]: frames of each token; 0 behind the end
 };
 
 // Where two ways are equal, the one that stays with its token longer is taken: the same on both devices.

@@ -106,12 +106,13 @@ at::Tensor time_waves(const at::Tensor& time, int64_t features) {
   return at::cat({angles.sin(), angles.cos()}, 1);
 }
 
-at::Tensor align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::Tensor& text_lengths,
-                        const at::Tensor& mel_lengths) {
+Alignment align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::Tensor& text_lengths,
+                       const at::Tensor& mel_lengths) {
   // The logarithm of the normal density of a frame around a token's mean, without what is the same for all tokens.
   const at::Tensor scores =
       at::baddbmm(mu.square().sum(-1).unsqueeze(1), mel, mu.transpose(1, 2), -0.5, 1.0).contiguous();
-  at::Tensor result = at::empty({mel.size(0), mel.size(1)}, text_lengths.options());
+  const Alignment result = {at::empty({mel.size(0), mel.size(1)}, text_lengths.options()),
+                            at::empty({mel.size(0), mu.size(1)}, text_lengths.options())};
   AlignmentProblem problem;
   problem.rows = mel.size(0);
   problem.tokens = mu.size(1);
@@ -119,7 +120,8 @@ at::Tensor align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::T
   problem.scores = scores.const_data_ptr<float>();
   problem.text_lengths = text_lengths.const_data_ptr<int32_t>();
   problem.mel_lengths = mel_lengths.const_data_ptr<int32_t>();
-  problem.token_of_frame = result.mutable_data_ptr<int32_t>();
+  problem.token_of_frame = result.token_of_frame.mutable_data_ptr<int32_t>();
+  problem.durations = result.durations.mutable_data_ptr<int32_t>();
   if (mel.is_cuda()) {
     constexpr int64_t most_tokens = 6144;  // two rows of them fit in a block's shared memory
     if (problem.tokens > most_tokens) {

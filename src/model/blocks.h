@@ -31,8 +31,11 @@ at::Tensor feed_forward(const at::Tensor& x, const at::Tensor& weight_in, const 
 // Sines and cosines of times in [0, 1]: [rows] -> [rows, features].
 at::Tensor time_waves(const at::Tensor& time, int64_t features);
 
-// token_of_frame int32 [rows, frames] from normalised frames and means, both without gradients.
-at::Tensor align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::Tensor& text_lengths,
-                        const at::Tensor& mel_lengths);
+struct Alignment {
+  at::Tensor token_of_frame, durations;  // int32 [rows, frames] and [rows, tokens]
+};
+// Of normalised frames and means, both without gradients.
+Alignment align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::Tensor& text_lengths,
+                       const at::Tensor& mel_lengths);
 
 }  // namespace myxtts

@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <torch/csrc/autograd/autograd.h>
 
 namespace myxtts {
 namespace {
@@ -20,20 +21,29 @@ constexpr int64_t alignment = 64;
 
 size_t ParameterLayout::add(std::string name, std::vector<int64_t> shape, double deviation, double mean) {
   const int64_t elements = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-  specs_.push_back({std::move(name), std::move(shape), deviation, mean, 0, elements});
+  specs_.push_back({std::move(name), std::move(shape), deviation, mean, false, 0, elements});
   return specs_.size() - 1;
+}
+
+size_t ParameterLayout::add_to_trunk(std::string name, std::vector<int64_t> shape, double deviation) {
+  const size_t number = add(std::move(name), std::move(shape), deviation);
+  specs_[number].in_trunk = true;
+  return number;
 }
 
 void ParameterLayout::arrange() {
   elements_ = 0;
-  for (const bool matrices : {true, false}) {
+  const auto place_all = [&](bool in_trunk, bool matrix) {
     for (ParameterSpec& spec : specs_) {
-      if ((spec.shape.size() > 1) != matrices) continue;
+      if (spec.in_trunk != in_trunk || (spec.shape.size() > 1) != matrix) continue;
       spec.first = elements_;
       elements_ += (spec.elements + alignment - 1) / alignment * alignment;
     }
-    if (matrices) matrix_elements_ = elements_;
-  }
+    return elements_;
+  };
+  trunk_elements_ = place_all(true, true);
+  matrix_elements_ = place_all(false, true);
+  place_all(false, false);
 }
 
 int64_t ParameterLayout::parameters() const {
@@ -75,6 +85,18 @@ Weights make_weights(const ParameterLayout& layout, const at::Tensor& flat, bool
     weights.tensors[i].mutable_grad() = gradients[i];
   }
   return weights;
+}
+
+void add_gradients(const at::Tensor& loss, const Weights& weights) {
+  const std::vector<at::Tensor> found =
+      torch::autograd::grad({loss}, weights.tensors, {}, std::nullopt, /*create_graph=*/false, /*allow_unused=*/true);
+  std::vector<at::Tensor> sums, parts;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].defined()) continue;
+    sums.push_back(weights.tensors[i].grad());
+    parts.push_back(found[i]);
+  }
+  at::_foreach_add_(sums, parts);
 }
 
 }  // namespace myxtts

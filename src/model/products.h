@@ -18,7 +18,7 @@ bool chosen_product_gelu(const at::Tensor& x, const at::Tensor& weight, const at
                          const at::Tensor& after);
 // d_x = d_out weight
 bool chosen_product_backward(const at::Tensor& d_out, const at::Tensor& weight, const at::Tensor& d_x);
-// d_weight += d_out^T x
-bool add_chosen_weight_gradient(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& d_weight);
+// d_weight = d_out^T x, or is added to
+bool chosen_weight_gradient(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& d_weight, bool adds);
 
 }  // namespace myxtts

@@ -107,10 +107,12 @@ at::Tensor product(const at::Tensor& x, const at::Tensor& weight) {
   return made;
 }
 
-// Adds to the weight's gradient, and returns x's.
-at::Tensor product_backward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight) {
-  const at::Tensor d_weight = weight.grad();
-  if (!add_chosen_weight_gradient(d_out, x, d_weight)) d_weight.addmm_(d_out.t(), x);
+// Writes the weight's gradient, or adds to it, and returns x's.
+at::Tensor product_backward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& weight, bool fresh) {
+  at::Tensor d_weight = weight.grad();
+  if (!chosen_weight_gradient(d_out, x, d_weight, !fresh)) {
+    fresh ? at::mm_out(d_weight, d_out.t(), x) : d_weight.addmm_(d_out.t(), x);
+  }
   at::Tensor d_x = at::empty_like(x);
   if (!chosen_product_backward(d_out, weight, d_x)) at::mm_out(d_x, d_out, weight);
   return d_x;
@@ -146,9 +148,9 @@ at::Tensor attention_forward(const at::Tensor& normed, const Trunk::Block& block
 
 // From the gradient of what attention made to that of its normed input.
 at::Tensor attention_backward(const at::Tensor& d_made, const at::Tensor& normed, const Trunk::Block& block,
-                              const RowMask& mask, const Products& kept) {
+                              const RowMask& mask, const Products& kept, bool fresh) {
   const int64_t rows = normed.size(0), positions = normed.size(1), width = normed.size(2), heads = width / head_width;
-  const at::Tensor d_seen = product_backward(flat(d_made), flat_seen(kept, mask, width), block.attention_out);
+  const at::Tensor d_seen = product_backward(flat(d_made), flat_seen(kept, mask, width), block.attention_out, fresh);
   at::Tensor d_all = at::empty({rows, positions, 3, heads, head_width}, kept.values.options());
   if (mask.lengths.defined()) {
     attend_fused_backward(kept.values, mask, kept.seen, kept.softmax, d_seen, d_all);
@@ -169,7 +171,7 @@ at::Tensor attention_backward(const at::Tensor& d_made, const at::Tensor& normed
     }
     rotate_back(d_all, d_queries, d_keys, d_values, mask);
   }
-  return product_backward(d_all.view({-1, 3 * width}), flat(normed), block.attention_in).view_as(normed);
+  return product_backward(d_all.view({-1, 3 * width}), flat(normed), block.attention_in, fresh).view_as(normed);
 }
 
 at::Tensor feed_forward_forward(const at::Tensor& normed, const Trunk::Block& block, Products& kept) {
@@ -184,10 +186,10 @@ at::Tensor feed_forward_forward(const at::Tensor& normed, const Trunk::Block& bl
 }
 
 at::Tensor feed_forward_backward(const at::Tensor& d_made, const at::Tensor& normed, const Trunk::Block& block,
-                                 const Products& kept) {
-  at::Tensor gradient = product_backward(flat(d_made), kept.after_gelu, block.feed_out);
+                                 const Products& kept, bool fresh) {
+  at::Tensor gradient = product_backward(flat(d_made), kept.after_gelu, block.feed_out, fresh);
   gelu_backward(kept.before_gelu, gradient);
-  return product_backward(gradient, flat(normed), block.feed_in).view_as(normed);
+  return product_backward(gradient, flat(normed), block.feed_in, fresh).view_as(normed);
 }
 
 struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
@@ -249,9 +251,10 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
     for (size_t i = trunk.blocks.size(); i-- > 0;) {
       Products& block = kept->blocks[i];
       const at::Tensor d_fed = through_norm(2 * i + 2, d_normed);
-      d_normed = feed_forward_backward(d_fed, kept->norms[2 * i + 1].normed, trunk.blocks[i], block);
+      const bool fresh = trunk.fresh_gradients;
+      d_normed = feed_forward_backward(d_fed, kept->norms[2 * i + 1].normed, trunk.blocks[i], block, fresh);
       const at::Tensor d_attended = through_norm(2 * i + 1, d_normed);
-      d_normed = attention_backward(d_attended, kept->norms[2 * i].normed, trunk.blocks[i], kept->mask, block);
+      d_normed = attention_backward(d_attended, kept->norms[2 * i].normed, trunk.blocks[i], kept->mask, block, fresh);
       block = {};
     }
     through_norm(0, d_normed);

@@ -22,7 +22,8 @@ struct Trunk {
     at::Tensor attention_norm, feed_norm;                       // weights, without a modulation
   };
   std::vector<Block> blocks;
-  at::Tensor norm;  // weight of the last norm, without a modulation
+  at::Tensor norm;               // weight of the last norm, without a modulation
+  bool fresh_gradients = false;  // fused: gradients of matrices are written, not added to what is there
 
   // By the flow's time: scale, shift and gate of attention and of feed-forward, [blocks, rows, 6, width], and scale and
   // shift of the last norm, [rows, 2, width].

@@ -25,11 +25,11 @@ Voice::Block Voice::add_block(const std::string& name, int64_t width, bool adapt
   const double deviation = 1 / std::sqrt(static_cast<double>(width));
   Block block{};
   if (!adaptive) block.attention_norm = layout_.add(name + ".attention.norm", {width}, 0, 1);
-  block.attention_in = layout_.add(name + ".attention.in", {3 * width, width}, deviation);
-  block.attention_out = layout_.add(name + ".attention.out", {width, width}, deviation / 2);
+  block.attention_in = layout_.add_to_trunk(name + ".attention.in", {3 * width, width}, deviation);
+  block.attention_out = layout_.add_to_trunk(name + ".attention.out", {width, width}, deviation / 2);
   if (!adaptive) block.feed_norm = layout_.add(name + ".feed.norm", {width}, 0, 1);
-  block.feed_in = layout_.add(name + ".feed.in", {feed_forward_factor * width, width}, deviation);
-  block.feed_out = layout_.add(name + ".feed.out", {width, feed_forward_factor * width}, deviation / 4);
+  block.feed_in = layout_.add_to_trunk(name + ".feed.in", {feed_forward_factor * width, width}, deviation);
+  block.feed_out = layout_.add_to_trunk(name + ".feed.out", {width, feed_forward_factor * width}, deviation / 4);
   return block;
 }
 
@@ -72,6 +72,7 @@ Voice::Voice(const VoiceSpec& spec, bool fused) : spec_(spec), fused_(fused) {
 
 Trunk Voice::trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const {
   Trunk trunk;
+  trunk.fresh_gradients = weights.fresh_trunks;
   for (const Block& block : blocks) {
     trunk.blocks.push_back({weights[block.attention_in], weights[block.attention_out], weights[block.feed_in],
                             weights[block.feed_out], modulated ? at::Tensor() : weights[block.attention_norm],
@@ -132,17 +133,16 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
                           const Inspect& inspect) const {
   if (inspect) inspect("mel", batch.mel);
   const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_deviation;
-  const auto counts = batch.tokens.options();
   const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1).to(at::kFloat);
   const at::Tensor valid_tokens = batch.text_lengths.sum().clamp_min(1).to(at::kFloat);
 
   const Encoded encoded = encode(weights, batch.tokens, batch.text_lengths, inspect);
   VoiceLosses losses;
   losses.mu = encoded.mu.detach();
-  losses.token_of_frame = align_frames(mel, losses.mu, batch.text_lengths, batch.mel_lengths);
-  const at::Tensor token = at::arange(batch.tokens.size(1), counts);
-  const at::Tensor path = losses.token_of_frame.unsqueeze(-1) == token;
-  const at::Tensor log_durations = path.sum(1).clamp_min(1).to(at::kFloat).log();
+  const Alignment alignment = align_frames(mel, losses.mu, batch.text_lengths, batch.mel_lengths);
+  losses.token_of_frame = alignment.token_of_frame;
+  const at::Tensor token = at::arange(batch.tokens.size(1), batch.tokens.options());
+  const at::Tensor log_durations = alignment.durations.clamp_min(1).to(at::kFloat).log();
   losses.duration =
       sum_where((encoded.log_durations - log_durations).square(), token < batch.text_lengths.unsqueeze(1)) /
       valid_tokens;
@@ -155,6 +155,7 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
     flow_error = flow_squares(frames, decode(weights, start.input, noise.time, batch.mel_lengths));
   } else {
     const at::Tensor valid = (losses.token_of_frame >= 0).unsqueeze(-1);
+    const at::Tensor path = losses.token_of_frame.unsqueeze(-1) == token;
     const at::Tensor frame_mu = at::bmm(path.to(at::kFloat), encoded.mu);
     prior_squares = sum_where((mel - frame_mu).square(), valid);
     const at::Tensor time = noise.time.view({-1, 1, 1});

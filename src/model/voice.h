@@ -50,6 +50,8 @@ class Voice {
 
   const VoiceSpec& spec() const { return spec_; }
   const ParameterLayout& layout() const { return layout_; }
+  // Whether there are fused kernels for such weights, and they are wanted.
+  bool fuses(const at::Tensor& x) const { return fused_ && can_fuse(x); }
 
   // Computes in the weights' precision; the losses in float. With `inspect` of plain operations, each of whose results
   // it is shown.
@@ -74,7 +76,6 @@ class Voice {
                     const Inspect& inspect = {}) const;
   at::Tensor run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths, const Inspect& inspect) const;
   Trunk trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const;
-  bool fuses(const at::Tensor& x) const { return fused_ && can_fuse(x); }
   Block add_block(const std::string& name, int64_t width, bool adaptive);
 
   VoiceSpec spec_;

@@ -60,6 +60,7 @@ at::Tensor update_weights_fused(const OptimizerSettings& settings, const Paramet
   UpdateProblem problem;
   problem.settings = settings;
   problem.elements = layout.elements(), problem.matrix_elements = layout.matrix_elements();
+  problem.fresh_elements = weights.fresh_trunks ? layout.trunk_elements() : 0;
   problem.half = weights.flat.scalar_type() != at::kFloat;
   problem.gradients = weights.gradients.mutable_data_ptr();
   problem.weights = problem.half ? weights.flat.mutable_data_ptr() : nullptr;

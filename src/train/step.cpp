@@ -39,6 +39,7 @@ TrainingStep::TrainingStep(const Voice& voice, const at::Tensor& initial, const 
   state_ = make_optimizer_state(initial.to(settings.device, false, true));
   const bool half = settings.type != at::kFloat;
   weights_ = make_weights(voice.layout(), half ? state_.master.to(settings.type) : state_.master, true);
+  weights_.fresh_trunks = settings.accumulation == 1 && voice.fuses(weights_.flat) && !settings.inspect;
   average_ = make_weights(voice.layout(), half ? state_.average.to(settings.type) : state_.average, false);
   const auto floats = state_.master.options();
   learning_rate_ = at::zeros({}, floats);
@@ -55,7 +56,7 @@ TrainingStep::~TrainingStep() = default;
 
 void TrainingStep::add_gradient(const VoiceBatch& batch, const FlowNoise& noise) {
   VoiceLosses losses;
-  const auto backward = [&] { (losses.total / static_cast<double>(settings_.accumulation)).backward(); };
+  const auto backward = [&] { add_gradients(losses.total / static_cast<double>(settings_.accumulation), weights_); };
   if (settings_.inspect) {
     StepInspector inspector;
     inspector.watch([&] {

@@ -19,8 +19,9 @@ struct OptimizerSettings {
 struct UpdateProblem {
   OptimizerSettings settings;
   int64_t elements = 0, matrix_elements = 0;  // those that weight decay is for come first
+  int64_t fresh_elements = 0;                 // the first of them, whose gradients backward writes: left as they are
   bool half = false;                          // gradients and weights are bfloat16
-  void* gradients = nullptr;                  // zero afterwards
+  void* gradients = nullptr;                  // the others zero afterwards
   void* weights = nullptr;                    // null: they are the masters
   float* master = nullptr;
   float* average = nullptr;

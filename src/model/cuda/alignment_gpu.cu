@@ -14,9 +14,14 @@ namespace {
 constexpr int warp_width = 32;
 constexpr float never = -1e32F;
 
-// One block a row, and in it one warp that finds the way, and others that fetch scores for it. A lane of the first holds
-// `Each` tokens that stand side by side, so that what comes from the left is a register, or one shuffle. Scores come a
-// piece of some frames at a time, several pieces ahead. The walk back is in shared memory.
+// What is behind a row's end, by all threads of its block.
+__device__ void fill_from(int32_t* values, int first, int64_t end, int32_t value) {
+  for (int64_t i = first + static_cast<int>(threadIdx.x); i < end; i += blockDim.x) values[i] = value;
+}
+
+// One block a row, and in it one warp that finds the way, and others that fetch scores for it. A lane of the first
+// holds `Each` tokens that stand side by side, so that what comes from the left is a register, or one shuffle. Scores
+// come a piece of some frames at a time, several pieces ahead. The walk back is in shared memory.
 constexpr int piece = 16;  // frames
 constexpr int pieces = 3;  // in shared memory at once: one is used, the others are coming
 constexpr int fetching_warps = 3;
@@ -43,11 +48,10 @@ __global__ void __launch_bounds__((1 + fetching_warps) * warp_width) align_in_wa
   const int columns = static_cast<int>(problem.tokens);
   const float* const scores = problem.scores + row * problem.frames * problem.tokens;
   int32_t* const result = problem.token_of_frame + row * problem.frames;
+  int32_t* const durations = problem.durations + row * problem.tokens;
   const bool possible = tokens > 0 && frames >= tokens;
-  for (int frame = (possible ? frames : 0) + static_cast<int>(threadIdx.x); frame < problem.frames;
-       frame += static_cast<int>(blockDim.x)) {
-    result[frame] = -1;
-  }
+  fill_from(result, possible ? frames : 0, problem.frames, -1);
+  fill_from(durations, possible ? tokens : 0, problem.tokens, 0);
   if (!possible) return;
 
   const auto fetch = [&](int number) {
@@ -103,7 +107,7 @@ __global__ void __launch_bounds__((1 + fetching_warps) * warp_width) align_in_wa
   // Some frames at once: what each of them says of every token that the way can be at by then is read before the first
   // is decided.
   constexpr int reach = 4;
-  int token = tokens - 1;
+  int token = tokens - 1, end = frames;  // of the token's frames
   for (int frame = frames - 1; frame >= 0; frame -= reach) {
     uint32_t said[reach][reach] = {};
 #pragma unroll
@@ -121,10 +125,15 @@ __global__ void __launch_bounds__((1 + fetching_warps) * warp_width) align_in_wa
       uint32_t step = said[back][0];
 #pragma unroll
       for (int k = 1; k <= back; ++k) step = fewer == k ? said[back][k] : step;
+      if (step != 0) {
+        durations[token - fewer] = end - (frame - back);
+        end = frame - back;
+      }
       fewer += static_cast<int>(step);
     }
     token -= fewer;
   }
+  durations[0] = end;
 }
 
 // One block a row; a thread holds the tokens that are its own number apart from the block's width. The best way to each
@@ -140,7 +149,9 @@ __global__ void align(AlignmentProblem problem, uint32_t* scratch) {
   int32_t* result = problem.token_of_frame + row * problem.frames;
   const int words = (columns + 31) / 32;
   uint32_t* moved = scratch + static_cast<int64_t>(row) * problem.frames * words;
-  for (int frame = threadIdx.x; frame < problem.frames; frame += block_width) result[frame] = -1;
+  int32_t* durations = problem.durations + row * problem.tokens;
+  fill_from(result, 0, problem.frames, -1);
+  fill_from(durations, 0, problem.tokens, 0);
   if (tokens == 0 || frames < tokens) return;
 
   const int rounded = words * 32;  // whole warps vote
@@ -168,6 +179,7 @@ __global__ void align(AlignmentProblem problem, uint32_t* scratch) {
     int token = tokens - 1;
     for (int frame = frames - 1; frame >= 0; --frame) {
       result[frame] = token;
+      ++durations[token];
       if (frame > 0) token -= (moved[frame * words + token / 32] >> (token % 32)) & 1U;
     }
   }

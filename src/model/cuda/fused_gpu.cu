@@ -298,7 +298,7 @@ __global__ void __launch_bounds__(block_width) flow_input_backward(FlowInputBack
     for (int k = 0; k < values_of_lane; ++k) {
       if (value(k) < p.n_mels) means[k] = mu[value(k)];
     }
-#pragma unroll 4
+#pragma unroll 8
     for (int64_t frame = first + warp; frame < end; frame += warps) {
 #pragma unroll
       for (int k = 0; k < values_of_lane; ++k) {

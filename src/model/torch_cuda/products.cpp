@@ -57,9 +57,9 @@ T config_of(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttri
   return value;
 }
 
-// For a sum that is split. Other kernels would use four bytes of it as a counter of tiles, and cuBLASLt would clear them
-// before every product: a recorded step would wait 4 microseconds for each of a hundred clearings. Offered nothing, it
-// takes the same kernels without the counter, which are as fast.
+// For a sum that is split. Other kernels would use four bytes of it as a counter of tiles, and cuBLASLt would clear
+// them before every product: a recorded step would wait 4 microseconds for each of a hundred clearings. Offered
+// nothing, it takes the same kernels without the counter, which are as fast.
 constexpr int64_t workspace_of_sums = 32 << 20;
 
 // Whether a kernel is one that we take before cuBLASLt's first proposal.
@@ -93,9 +93,10 @@ struct Product {
   bool adds = false;
   at::Tensor before_gelu = {};
 
-  int64_t workspace_bytes() const { return adds ? workspace_of_sums : 0; }
+  bool of_weight() const { return second.turned; }  // its gradient: a long sum, which may be worth splitting
+  int64_t workspace_bytes() const { return of_weight() ? workspace_of_sums : 0; }
   // cuBLASLt's first proposal is good for what is narrower than what it is made of.
-  bool first_is_best() const { return !adds && result.size(1) <= second.matrix.size(1); }
+  bool first_is_best() const { return !of_weight() && result.size(1) <= second.matrix.size(1); }
   bool run() const;
   std::optional<cublasLtMatmulAlgo_t> choose(const Description& description, const Layout& a, const Layout& b,
                                              const Layout& c) const;
@@ -117,8 +118,8 @@ std::optional<cublasLtMatmulAlgo_t> Product::choose(const Description& descripti
   std::array<cublasLtMatmulHeuristicResult_t, 8> found = {};
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      at::cuda::getCurrentCUDABlasLtHandle(), description.get(), a.get(), b.get(), c.get(), c.get(),
-      preference.get(), static_cast<int>(found.size()), found.data(), &count);
+      at::cuda::getCurrentCUDABlasLtHandle(), description.get(), a.get(), b.get(), c.get(), c.get(), preference.get(),
+      static_cast<int>(found.size()), found.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS || count == 0) return std::nullopt;
   for (int i = 0; i < count && !first_is_best(); ++i) {
     if (preferred(found[i].algo, result.numel())) return found[i].algo;
@@ -161,8 +162,7 @@ bool Product::run() const {
   check(cublasLtMatmul(at::cuda::getCurrentCUDABlasLtHandle(), description.get(), &one, first.matrix.const_data_ptr(),
                        a.get(), second.matrix.const_data_ptr(), b.get(), &beta, result.mutable_data_ptr(), c.get(),
                        result.mutable_data_ptr(), c.get(), &*algorithm, workspace.mutable_data_ptr(),
-                       static_cast<size_t>(workspace_bytes()),
-                       at::cuda::getCurrentCUDAStream(result.get_device())),
+                       static_cast<size_t>(workspace_bytes()), at::cuda::getCurrentCUDAStream(result.get_device())),
         "cublasLtMatmul");
   return true;
 }
@@ -182,8 +182,8 @@ bool chosen_product_backward(const at::Tensor& d_out, const at::Tensor& weight, 
   return Product{{weight, false}, {d_out, false}, d_x}.run();
 }
 
-bool add_chosen_weight_gradient(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& d_weight) {
-  return Product{{x, false}, {d_out, true}, d_weight, true}.run();
+bool chosen_weight_gradient(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& d_weight, bool adds) {
+  return Product{{x, false}, {d_out, true}, d_weight, adds}.run();
 }
 
 }  // namespace myxtts

@@ -70,8 +70,9 @@ __global__ void __launch_bounds__(block_width) update(UpdateProblem p, const Scr
   if (i >= p.elements) return;
   T* const gradients = static_cast<T*>(p.gradients) + i;
   const Coefficients c = scratch->coefficients;
+  const bool fresh = i < p.fresh_elements;
   if (c.done == 0) {
-    store(gradients, Eight{});
+    if (!fresh) store(gradients, Eight{});
     return;
   }
   const Eight gradient = load(gradients);
@@ -94,7 +95,7 @@ __global__ void __launch_bounds__(block_width) update(UpdateProblem p, const Scr
   store(p.second_moment + i, second);
   store(p.average + i, average);
   if (p.weights != nullptr) store(static_cast<T*>(p.weights) + i, master);
-  store(gradients, Eight{});
+  if (!fresh) store(gradients, Eight{});
 }
 
 template <typename T>

@@ -3,6 +3,8 @@
 #include "base/random.h"
 #include "model/alignment.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
@@ -153,15 +155,34 @@ TEST(Alignment, is_the_best_of_all_monotonic_ways) {
     std::vector<float> scores(static_cast<size_t>(frames * tokens));
     for (float& score : scores) score = static_cast<float>(random.normal());
     const int32_t text_length = tokens, mel_length = frames;
-    std::vector<int32_t> found(static_cast<size_t>(frames));
-    align_on_cpu({1, tokens, frames, scores.data(), &text_length, &mel_length, found.data()}, 0);
+    std::vector<int32_t> found(static_cast<size_t>(frames)), durations(static_cast<size_t>(tokens));
+    align_on_cpu({1, tokens, frames, scores.data(), &text_length, &mel_length, found.data(), durations.data()}, 0);
     const std::vector<int> way(found.begin(), found.end());
     EXPECT_EQ(way.front(), 0);
     EXPECT_EQ(way.back(), tokens - 1);
     for (size_t i = 1; i < way.size(); ++i) EXPECT_LE(static_cast<unsigned>(way[i] - way[i - 1]), 1U);
+    for (int token = 0; token < tokens; ++token) {
+      EXPECT_EQ(durations[static_cast<size_t>(token)], std::ranges::count(way, token));
+    }
     std::vector<int> none;
     EXPECT_NEAR(worth(scores, tokens, way), best_worth(scores, tokens, frames, none), 1e-5);
   }
+}
+
+TEST(Voice, writes_the_gradients_of_fresh_trunks_and_adds_to_all_others) {
+  const Voice voice(test_spec());
+  const Example example = make_example({{5, 23}, {9, 30}}, 16, 32, 16);
+  Weights weights = make_weights(voice.layout(), shaken(voice), true);
+  weights.fresh_trunks = true;
+  const auto add = [&] { add_gradients(voice.losses(weights, example.batch, example.noise).total, weights); };
+  add();
+  const at::Tensor once = weights.gradients.clone();
+  add();
+  const int64_t trunks = voice.layout().trunk_elements(), others = voice.layout().elements() - trunks;
+  EXPECT_GT(once.narrow(0, 0, trunks).abs().max().item<float>(), 0);
+  EXPECT_TRUE(weights.gradients.narrow(0, 0, trunks).equal(once.narrow(0, 0, trunks)));
+  EXPECT_TRUE(weights.gradients.narrow(0, trunks, others).allclose(2 * once.narrow(0, trunks, others)));
+  for (const ParameterSpec& spec : voice.layout().specs()) EXPECT_EQ(spec.in_trunk, spec.first < trunks) << spec.name;
 }
 
 // What follows needs a GPU and a libtorch that knows it.
@@ -180,23 +201,27 @@ TEST(VoiceGpu, aligns_as_the_cpu_does) {
     const at::Tensor mel_lengths = at::tensor({static_cast<int>(frames), 1, 0, text(17), text(127), 100 + text(128),
                                                text(257) + 1, static_cast<int>(frames), text(120) + 5},
                                               at::kInt);
-    at::Tensor expected = at::empty({rows, frames}, at::kInt);
+    at::Tensor expected = at::empty({rows, frames}, at::kInt), durations = at::empty({rows, tokens}, at::kInt);
     const AlignmentProblem problem = {rows,
                                       tokens,
                                       frames,
                                       scores.const_data_ptr<float>(),
                                       text_lengths.const_data_ptr<int>(),
                                       mel_lengths.const_data_ptr<int>(),
-                                      expected.mutable_data_ptr<int>()};
+                                      expected.mutable_data_ptr<int>(),
+                                      durations.mutable_data_ptr<int>()};
     for (int64_t row = 0; row < rows; ++row) align_on_cpu(problem, row);
     const at::Tensor gpu_scores = scores.cuda(), gpu_text = text_lengths.cuda(), gpu_mel = mel_lengths.cuda();
-    at::Tensor found = at::full_like(expected, 7, at::TensorOptions().device(at::kCUDA));
+    const auto sevens = [](const at::Tensor& like) { return at::full_like(like, 7, at::TensorOptions(at::kCUDA)); };
+    at::Tensor found = sevens(expected), found_durations = sevens(durations);
     at::Tensor scratch = at::empty({static_cast<int64_t>(alignment_scratch_bytes(problem))},
                                    at::TensorOptions(at::kByte).device(at::kCUDA));
-    align_on_gpu({rows, tokens, frames, gpu_scores.const_data_ptr<float>(), gpu_text.const_data_ptr<int>(),
-                  gpu_mel.const_data_ptr<int>(), found.mutable_data_ptr<int>()},
-                 scratch.mutable_data_ptr(), nullptr);
+    align_on_gpu(
+        {rows, tokens, frames, gpu_scores.const_data_ptr<float>(), gpu_text.const_data_ptr<int>(),
+         gpu_mel.const_data_ptr<int>(), found.mutable_data_ptr<int>(), found_durations.mutable_data_ptr<int>()},
+        scratch.mutable_data_ptr(), nullptr);
     EXPECT_TRUE(found.cpu().equal(expected)) << tokens << " tokens";
+    EXPECT_TRUE(found_durations.cpu().equal(durations)) << tokens << " tokens";
   }
 }
 
