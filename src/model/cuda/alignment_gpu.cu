@@ -54,14 +54,21 @@ __global__ void __launch_bounds__((1 + fetching_warps) * warp_width) align_in_wa
   fill_from(durations, possible ? tokens : 0, problem.tokens, 0);
   if (!possible) return;
 
+  const auto token_of = [&](int k) { return k * warp_width + lane; };
+  int place[Each];  // of this lane's tokens among those of a frame
+#pragma unroll
+  for (int k = 0; k < Each; ++k) place[k] = token_of(k) % Each * warp_width + token_of(k) / Each;
   const auto fetch = [&](int number) {
-    for (int i = warp - 1; i < piece; i += fetching_warps) {
-      const int frame = number * piece + i;
-      if (frame >= frames) break;
-      float* const to = coming + (number % pieces * piece + i) * Each * warp_width;
-      for (int token = lane; token < columns; token += warp_width) {
-        __pipeline_memcpy_async(to + token % Each * warp_width + token / Each,
-                                scores + static_cast<int64_t>(frame) * columns + token, sizeof(float));
+    float* const to = coming + number % pieces * piece * Each * warp_width;
+    const float* const from = scores + static_cast<int64_t>(number) * piece * columns;
+    const int count = min(piece, frames - number * piece);
+    for (int i = warp - 1; i < count; i += fetching_warps) {
+#pragma unroll
+      for (int k = 0; k < Each; ++k) {
+        if (token_of(k) < columns) {
+          __pipeline_memcpy_async(to + i * Each * warp_width + place[k], from + i * columns + token_of(k),
+                                  sizeof(float));
+        }
       }
     }
     __pipeline_commit();  // also of nothing: what is counted is pieces

@@ -277,7 +277,7 @@ __device__ int64_t first_frame(const int32_t* token_of_frame, int64_t frames, in
 }
 
 // One block a token: its warps share the token's frames, however many those are, and a lane has some of their values.
-constexpr int values_of_lane = 4;
+constexpr int values_of_lane = 4, frames_at_once = 4;
 
 __global__ void __launch_bounds__(block_width) flow_input_backward(FlowInputBackward<Brain> b) {
   const FlowInput<Brain>& p = b.forward;
@@ -292,19 +292,30 @@ __global__ void __launch_bounds__(block_width) flow_input_backward(FlowInputBack
   const float d_squares = *b.d_squares;
   __shared__ float of_warp[warps][values_of_lane * warp_width];
   for (int64_t begin = 0; begin < p.n_mels; begin += values_of_lane * warp_width) {
-    float sums[values_of_lane] = {}, means[values_of_lane] = {};
-    const auto value = [&](int k) { return begin + k * warp_width + lane; };
+    float sums[values_of_lane] = {}, means[values_of_lane];
+    int64_t values[values_of_lane];  // behind the last, the last again: loads need no branch, and come together
 #pragma unroll
     for (int k = 0; k < values_of_lane; ++k) {
-      if (value(k) < p.n_mels) means[k] = mu[value(k)];
+      values[k] = min(begin + k * warp_width + lane, p.n_mels - 1);
+      means[k] = mu[values[k]];
     }
-#pragma unroll 8
-    for (int64_t frame = first + warp; frame < end; frame += warps) {
+    for (int64_t frame = first + warp; frame < end; frame += frames_at_once * warps) {
+      float of_input[frames_at_once][values_of_lane], mel[frames_at_once][values_of_lane];
 #pragma unroll
-      for (int k = 0; k < values_of_lane; ++k) {
-        if (value(k) < p.n_mels) {
-          sums[k] += to_float(b.d_input[(frame * 2 + 1) * p.n_mels + value(k)]) +
-                     d_squares * 2 * (means[k] - p.mel[frame * p.n_mels + value(k)]);
+      for (int i = 0; i < frames_at_once; ++i) {
+        const int64_t from = min(frame + i * warps, end - 1) * p.n_mels;
+#pragma unroll
+        for (int k = 0; k < values_of_lane; ++k) {
+          of_input[i][k] = to_float(b.d_input[2 * from + p.n_mels + values[k]]);
+          mel[i][k] = p.mel[from + values[k]];
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < frames_at_once; ++i) {
+        const bool valid = frame + i * warps < end;
+#pragma unroll
+        for (int k = 0; k < values_of_lane; ++k) {
+          sums[k] += valid ? of_input[i][k] + d_squares * 2 * (means[k] - mel[i][k]) : 0;
         }
       }
     }

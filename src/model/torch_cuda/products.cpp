@@ -68,7 +68,8 @@ bool preferred(const cublasLtMatmulAlgo_t& algorithm, int64_t elements) {
     uint32_t number;
     int64_t elements;
   };
-  constexpr Tile tiles[] = {{CUBLASLT_MATMUL_TILE_128x128, 128 * 128},
+  constexpr Tile tiles[] = {{CUBLASLT_MATMUL_TILE_128x80, 128 * 80},
+                            {CUBLASLT_MATMUL_TILE_128x128, 128 * 128},
                             {CUBLASLT_MATMUL_TILE_128x160, 128 * 160},
                             {CUBLASLT_MATMUL_TILE_128x64, 128 * 64},
                             {CUBLASLT_MATMUL_TILE_64x128, 64 * 128}};
@@ -95,8 +96,6 @@ struct Product {
 
   bool of_weight() const { return second.turned; }  // its gradient: a long sum, which may be worth splitting
   int64_t workspace_bytes() const { return of_weight() ? workspace_of_sums : 0; }
-  // cuBLASLt's first proposal is good for what is narrower than what it is made of.
-  bool first_is_best() const { return !of_weight() && result.size(1) <= second.matrix.size(1); }
   bool run() const;
   std::optional<cublasLtMatmulAlgo_t> choose(const Description& description, const Layout& a, const Layout& b,
                                              const Layout& c) const;
@@ -121,7 +120,7 @@ std::optional<cublasLtMatmulAlgo_t> Product::choose(const Description& descripti
       at::cuda::getCurrentCUDABlasLtHandle(), description.get(), a.get(), b.get(), c.get(), c.get(), preference.get(),
       static_cast<int>(found.size()), found.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS || count == 0) return std::nullopt;
-  for (int i = 0; i < count && !first_is_best(); ++i) {
+  for (int i = 0; i < count; ++i) {
     if (preferred(found[i].algo, result.numel())) return found[i].algo;
   }
   return found[0].algo;

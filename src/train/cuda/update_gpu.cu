@@ -76,8 +76,8 @@ __global__ void __launch_bounds__(block_width) update(UpdateProblem p, const Scr
     return;
   }
   const Eight gradient = load(gradients);
-  Eight master = load(p.master + i), first = load(p.first_moment + i), second = load(p.second_moment + i),
-        average = load(p.average + i);
+  Eight master = load_once(p.master + i), first = load_once(p.first_moment + i),
+        second = load_once(p.second_moment + i), average = load_once(p.average + i);
   const auto first_rest = static_cast<float>(1 - p.settings.first_decay);
   const auto second_rest = static_cast<float>(1 - p.settings.second_decay);
   const auto least = static_cast<float>(p.settings.least);
@@ -90,10 +90,10 @@ __global__ void __launch_bounds__(block_width) update(UpdateProblem p, const Scr
     master.v[k] = master.v[k] * decay - c.step * first.v[k] / (sqrtf(second.v[k]) / c.size + least);
     average.v[k] += c.average * (master.v[k] - average.v[k]);
   }
-  store(p.master + i, master);
-  store(p.first_moment + i, first);
-  store(p.second_moment + i, second);
-  store(p.average + i, average);
+  store_once(p.master + i, master);
+  store_once(p.first_moment + i, first);
+  store_once(p.second_moment + i, second);
+  store_once(p.average + i, average);
   if (p.weights != nullptr) store(static_cast<T*>(p.weights) + i, master);
   if (!fresh) store(gradients, Eight{});
 }
