@@ -5,10 +5,11 @@ twice; static shapes of several lengths train more audio a second than one; the 
 
 The corpus is noise in clips as long as LJSpeech's (1.1 to 10.1 s, 6.6 on average) with texts of 14 characters a second:
 its steps cost what those of speech cost, its losses mean nothing. Runs: one step in a new process, three times, by the
-clock of this script (index ready, from the start of the process to the line that says the first step is done); an epoch
-in the default shapes; one in one shape; and one in the default shapes with as many frames in every batch as the one
-shape has, so that both fill the same memory. The spread of the step's time is over lines of 20 steps, after the first
-100. `diagnose watch` looks at the card's clock and power while the epochs run. MYXTTS names the program (default
+clock of this script (index ready, from the start of the process to the line that says the first step is done); two
+epochs in the default shapes; two in one shape; and two in the default shapes with as many frames in every batch as the
+one shape has, so that both fill the same memory. A card begins with a higher clock than it can keep, so shapes are
+compared by their second epochs; the first are reported too. The spread of the step's time is over lines of 20 steps.
+`diagnose watch` looks at the card's clock and power while the epochs run. MYXTTS names the program (default
 build/myxtts)."""
 import argparse
 import concurrent.futures
@@ -69,17 +70,24 @@ def train(options, corpus, folder, *more, settings=""):
     return json.loads(report.read_text()), [line for line in metrics if "loss" in line], lines
 
 
+def of_epoch(lines):
+    """Figures of an epoch from its lines."""
+    values = lambda key: [line[key] for line in lines if line.get(key) is not None]
+    median = lambda key: statistics.median(values(key)) if values(key) else None
+    times = values("step_ms")
+    return {"step_ms_median": median("step_ms"), "step_ms_cv": statistics.pstdev(times) / statistics.fmean(times),
+            "audio_s_per_s_median": median("audio_s_per_s"), "padding_median": median("padding"), "gpu_busy_median": median("gpu_busy"),
+            "gpu_busy_least": min(values("gpu_busy"), default=None), "gpu_utilisation_median": median("gpu_utilisation"),
+            "input_wait": sum(values("input_wait_ms")) / sum(times)}
+
+
 def summary(options, corpus, folder, *more, settings=""):
-    report, metrics, lines = train(options, corpus, folder, "--epochs", 1, *more, settings=settings)
-    steady = metrics[1:-1] or metrics
-    warm = [line["step_ms"] for line in metrics[:-1] if line["step"] > 100] or [line["step_ms"] for line in metrics]
-    median = lambda key: statistics.median(line[key] for line in steady if line.get(key) is not None) if any(line.get(key) is not None for line in steady) else None
+    report, metrics, lines = train(options, corpus, folder, "--epochs", 2, *more, settings=settings)
+    # The line of the first step has its recording's time in it, and the last line fewer steps than the others.
+    whole = [line for line in metrics if line["step"] > 1 and line is not metrics[-1]] or metrics
+    epochs = [of_epoch([line for line in whole if line["epoch"] == epoch] or whole) for epoch in (0, 1)]
     return {"steps": report["steps"], "seconds": report["seconds"], "captures": report["captures"], "retraces": report["retraces"],
-            "input_wait": report["input_wait"], "gpu_busy_median": median("gpu_busy"),
-            "gpu_busy_least": min((line["gpu_busy"] for line in steady if line["gpu_busy"] is not None), default=None),
-            "gpu_utilisation_median": median("gpu_utilisation"), "step_ms_median": median("step_ms"),
-            "step_ms_cv": statistics.pstdev(warm) / statistics.fmean(warm),
-            "audio_s_per_s_median": median("audio_s_per_s"), "padding_median": median("padding"),
+            "input_wait": report["input_wait"], "first_epoch": epochs[0], "second_epoch": epochs[1],
             "record": next((line for _, line in lines if "recorded in" in line), ""), "logged": metrics}
 
 
@@ -140,24 +148,28 @@ def main():
             several = summary(options, corpus, work / "several")
             one = summary(options, corpus, work / "one", "--shape-buckets", 1)
             filled = summary(options, corpus, work / "filled", settings=f"data: {{batch_frames: {options.batch_size * LONGEST_FRAMES}}}\n")
-        gain, gain_filled = (run["audio_s_per_s_median"] / one["audio_s_per_s_median"] for run in (several, filled))
-        for name, run in (("several shapes", several), ("one shape", one), ("several shapes, filled", filled)):
-            print(f"{name}: {run['steps']} steps of {run['step_ms_median']:.2f} ms (std/mean {run['step_ms_cv']:.2%}), {run['audio_s_per_s_median']:.0f} s of audio a second, padding "
-                  f"{100 * run['padding_median']:.1f} %, GPU busy {100 * (run['gpu_busy_median'] or 0):.2f} %, input wait {100 * run['input_wait']:.3f} %, "
-                  f"captures {run['captures']}, retraces {run['retraces']}")
-        print(f"several shapes train {gain:.2f} x the audio of one, filled {gain_filled:.2f} x")
+        gains = {}
+        for name, run in (("several_shapes", several), ("one_shape", one), ("several_shapes_filled", filled)):
+            print(f"{name.replace('_', ' ')}: {run['steps']} steps, captures {run['captures']}, retraces {run['retraces']}, input wait {100 * run['input_wait']:.3f} %")
+            for epoch in ("first_epoch", "second_epoch"):
+                seen = run[epoch]
+                gains.setdefault(epoch, {})[name] = seen["audio_s_per_s_median"] / one[epoch]["audio_s_per_s_median"]
+                print(f"  {epoch.replace('_', ' ')}: {seen['step_ms_median']:.2f} ms a step (std/mean {seen['step_ms_cv']:.2%}), {seen['audio_s_per_s_median']:.0f} s of audio a second, "
+                      f"{gains[epoch][name]:.3f} x one shape's, padding {100 * seen['padding_median']:.1f} %, GPU busy {100 * (seen['gpu_busy_median'] or 0):.2f} %, "
+                      f"input wait {100 * seen['input_wait']:.3f} %")
         for reason, share in power.get("throttled", {}).items():
             print(f"the clock was held down {share:.0%} of the time: {reason}")
         if "while_throttled" in power:
             print(f"it was then at {power['while_throttled']['sm_mhz']['median']:.0f} of {power['sm_mhz_limit']:.0f} MHz in the median")
         if options.out:
             options.out.write_text(json.dumps({
-                "what": f"an epoch of {options.clips} clips, {options.size}, batch {options.batch_size}",
+                "what": f"two epochs of {options.clips} clips, {options.size}, batch {options.batch_size}",
                 "hardware": hardware(),
-                "commit": os.environ.get("MYXTTS_COMMIT", ""), "date": datetime.date.today().isoformat(), "command": "python bench/epoch.py",
+                "commit": os.environ.get("MYXTTS_COMMIT", ""), "date": datetime.date.today().isoformat(),
+                "command": f"python bench/epoch.py --batch-size {options.batch_size}",
                 "first_step_s": [run["seconds"] for run in first_steps], "first_step_lines": first_steps[-1]["lines"],
                 "several_shapes": several, "one_shape": one, "several_shapes_filled": filled,
-                "gain_of_several_shapes": gain, "gain_of_several_shapes_filled": gain_filled, "power": power}, indent=1) + "\n")
+                "audio_over_that_of_one_shape": gains, "power": power}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

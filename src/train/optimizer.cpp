@@ -43,9 +43,14 @@ at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayo
   state.master.narrow(0, 0, layout.matrix_elements()).mul_(1 - rate * settings.weight_decay);
   const at::Tensor size = (state.second_moment / correction(settings.second_decay)).sqrt_().add_(settings.least);
   state.master.sub_(rate / correction(settings.first_decay) * state.first_moment / size);
-  // Young weights change fast: their average starts short.
   const at::Tensor decay = ((1 + state.updates) / (10 + state.updates)).clamp_max(settings.average_decay);
-  state.average.lerp_(state.master, done * (1 - decay));
+  at::Tensor follows = 1 - decay;
+  if (settings.average_decay >= AverageSchedule::slow) {
+    const at::Tensor due = state.updates.remainder(AverageSchedule::every) == 0;
+    const at::Tensor in_eight = at::where(due, 1 - decay.pow(AverageSchedule::every), 0.0);
+    follows = at::where(state.updates <= AverageSchedule::young, follows, in_eight);
+  }
+  state.average.lerp_(state.master, done * follows);
   if (weights.flat.scalar_type() != at::kFloat) weights.flat.copy_(state.master);
   weights.gradients.zero_();
   return norm;

@@ -15,6 +15,14 @@ struct OptimizerSettings {
   double average_decay = 0.999;
 };
 
+// When the average of the weights follows them. Young weights change fast: it follows every update at first, and starts
+// short. Later a slow average follows every eighth update, as far as in eight: a fifth of what an update reads and
+// writes is the average.
+struct AverageSchedule {
+  static constexpr int young = 64, every = 8;  // updates
+  static constexpr double slow = 0.99;         // decay
+};
+
 // `elements` is a multiple of 8. See OptimizerState for what is what.
 struct UpdateProblem {
   OptimizerSettings settings;

@@ -36,18 +36,6 @@ __device__ inline Eight load(const float* from) {
   return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
 }
 
-// What is read or written once a step, and is much larger than the cache: it is not kept there.
-__device__ inline Eight load_once(const float* from) {
-  const float4 low = __ldcs(reinterpret_cast<const float4*>(from)),
-               high = __ldcs(reinterpret_cast<const float4*>(from) + 1);
-  return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
-}
-
-__device__ inline void store_once(float* to, const Eight& values) {
-  __stcs(reinterpret_cast<float4*>(to), make_float4(values.v[0], values.v[1], values.v[2], values.v[3]));
-  __stcs(reinterpret_cast<float4*>(to) + 1, make_float4(values.v[4], values.v[5], values.v[6], values.v[7]));
-}
-
 __device__ inline void store(Brain* to, const Eight& values) {
   uint4 bits;
 #pragma unroll

@@ -15,7 +15,7 @@ struct Coefficients {
   float decay;     // what weight decay leaves of a matrix
   float step;      // learning rate over the first moment's correction
   float size;      // root of the second moment's correction
-  float average;   // how much of the new weights the average takes
+  float average;   // how much of the new weights the average takes; 0: it is not touched
 };
 
 struct Scratch {
@@ -55,8 +55,10 @@ __global__ void __launch_bounds__(block_width) decide(UpdateProblem p, Scratch* 
   c.decay = static_cast<float>(1 - *p.learning_rate * s.weight_decay);
   c.step = static_cast<float>(*p.learning_rate / (1 - pow(s.first_decay, count)));
   c.size = static_cast<float>(sqrt(1 - pow(s.second_decay, count)));
-  // Young weights change fast: their average starts short.
-  c.average = 1 - fminf(static_cast<float>(s.average_decay), (1 + updates) / (10 + updates));
+  const float decay = fminf(static_cast<float>(s.average_decay), (1 + updates) / (10 + updates));
+  const bool often = updates <= AverageSchedule::young || s.average_decay < AverageSchedule::slow;
+  const bool due = often || fmodf(updates, AverageSchedule::every) == 0;
+  c.average = due ? 1 - powf(decay, often ? 1 : AverageSchedule::every) : 0;
 }
 
 __device__ void store(float* to, const Eight& values) {
@@ -76,8 +78,8 @@ __global__ void __launch_bounds__(block_width) update(UpdateProblem p, const Scr
     return;
   }
   const Eight gradient = load(gradients);
-  Eight master = load_once(p.master + i), first = load_once(p.first_moment + i),
-        second = load_once(p.second_moment + i), average = load_once(p.average + i);
+  Eight master = load(p.master + i), first = load(p.first_moment + i), second = load(p.second_moment + i),
+        average = c.average > 0 ? load(p.average + i) : Eight{};
   const auto first_rest = static_cast<float>(1 - p.settings.first_decay);
   const auto second_rest = static_cast<float>(1 - p.settings.second_decay);
   const auto least = static_cast<float>(p.settings.least);
@@ -90,10 +92,10 @@ __global__ void __launch_bounds__(block_width) update(UpdateProblem p, const Scr
     master.v[k] = master.v[k] * decay - c.step * first.v[k] / (sqrtf(second.v[k]) / c.size + least);
     average.v[k] += c.average * (master.v[k] - average.v[k]);
   }
-  store_once(p.master + i, master);
-  store_once(p.first_moment + i, first);
-  store_once(p.second_moment + i, second);
-  store_once(p.average + i, average);
+  store(p.master + i, master);
+  store(p.first_moment + i, first);
+  store(p.second_moment + i, second);
+  if (c.average > 0) store(p.average + i, average);
   if (p.weights != nullptr) store(static_cast<T*>(p.weights) + i, master);
   if (!fresh) store(gradients, Eight{});
 }

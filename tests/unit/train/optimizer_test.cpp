@@ -103,6 +103,39 @@ TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_but_the_counters) 
   }
 }
 
+// The average of one weight over updates that move it, and what it would be if it followed each of them.
+struct Averaged {
+  double found, each_update;
+  int touched_late;  // updates behind the 64th that changed it
+};
+
+Averaged average_over(int updates, double decay) {
+  Example example;
+  example.settings.average_decay = decay;
+  double each_update = example.state.average[0].item<double>();
+  int touched_late = 0;
+  for (int n = 1; n <= updates; ++n) {
+    example.set_gradient(std::sin(static_cast<float>(n) / 20));
+    const auto before = example.state.average[0].item<float>();
+    example.update(0.01);
+    const double rest = 1 - std::min(decay, (1 + static_cast<double>(n)) / (10 + static_cast<double>(n)));
+    each_update += rest * (example.state.master[0].item<double>() - each_update);
+    if (n > 64 && example.state.average[0].item<float>() != before) ++touched_late;
+  }
+  return {example.state.average[0].item<double>(), each_update, touched_late};
+}
+
+TEST(Optimizer, a_slow_average_follows_every_eighth_update_once_weights_are_no_longer_young) {
+  const Averaged young = average_over(64, 0.999);
+  EXPECT_NEAR(young.found, young.each_update, 1e-5);
+  const Averaged slow = average_over(640, 0.999);
+  EXPECT_EQ(slow.touched_late, (640 - 64) / 8);
+  EXPECT_NEAR(slow.found, slow.each_update, 0.03);  // the way of weights in three updates
+  const Averaged quick = average_over(200, 0.9);
+  EXPECT_EQ(quick.touched_late, 200 - 64);
+  EXPECT_NEAR(quick.found, quick.each_update, 1e-5);
+}
+
 TEST(Schedule, rises_then_falls_to_a_tenth) {
   EXPECT_NEAR(scheduled_learning_rate(1, 0, 10, 100), 0.1, 1e-9);
   EXPECT_NEAR(scheduled_learning_rate(1, 9, 10, 100), 1, 1e-9);
@@ -128,6 +161,7 @@ TEST(OptimizerGpu, fused_does_what_plain_operations_do) {
     };
     const auto make = [&] {
       Side side{make_optimizer_state(layout.initial(1).cuda()), {}};
+      side.state.updates.fill_(58);  // so that the average's schedule changes on the way
       side.weights = make_weights(layout, type == at::kFloat ? side.state.master : side.state.master.to(type), true);
       return side;
     };
@@ -159,7 +193,7 @@ TEST(OptimizerGpu, fused_does_what_plain_operations_do) {
     EXPECT_LT(near(fused.state.first_moment, plain.state.first_moment), 1e-5);
     EXPECT_LT(near(fused.state.second_moment, plain.state.second_moment), 1e-5);
     EXPECT_LT(near(fused.weights.flat, plain.weights.flat), type == at::kFloat ? 1e-6 : 1e-4);
-    EXPECT_EQ(fused.state.updates.item<float>(), 18);
+    EXPECT_EQ(fused.state.updates.item<float>(), 58 + 18);
     EXPECT_EQ(fused.state.skipped_total.item<float>(), 2);
     EXPECT_EQ(fused.state.skipped.item<float>(), 0);
   }
