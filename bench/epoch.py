@@ -6,9 +6,9 @@ twice; static shapes of several lengths train more audio a second than one; the 
 The corpus is noise in clips as long as LJSpeech's (1.1 to 10.1 s, 6.6 on average) with texts of 14 characters a second:
 its steps cost what those of speech cost, its losses mean nothing. Runs: one step in a new process, three times, by the
 clock of this script (index ready, from the start of the process to the line that says the first step is done); two
-epochs in the default shapes; two in one shape; and two in the default shapes with as many frames in every batch as the
-one shape has, so that both fill the same memory. A card begins with a higher clock than it can keep, so shapes are
-compared by their second epochs; the first are reported too. The spread of the step's time is over lines of 20 steps.
+epochs in the default shapes; two in one shape; two in half as many shapes again; and two in the default shapes with as
+many frames in every batch as the one shape has, so that both fill the same memory. A card begins with a higher clock
+than it can keep, so shapes are compared by their second epochs; the first are reported too. The spread of the step's time is over lines of 20 steps.
 `diagnose watch` looks at the card's clock and power while the epochs run. MYXTTS names the program (default
 build/myxtts)."""
 import argparse
@@ -147,9 +147,11 @@ def main():
         with power_watched(options, work, power):
             several = summary(options, corpus, work / "several")
             one = summary(options, corpus, work / "one", "--shape-buckets", 1)
+            twelve = summary(options, corpus, work / "twelve", "--shape-buckets", 12)
             filled = summary(options, corpus, work / "filled", settings=f"data: {{batch_frames: {options.batch_size * LONGEST_FRAMES}}}\n")
         gains = {}
-        for name, run in (("several_shapes", several), ("one_shape", one), ("several_shapes_filled", filled)):
+        runs = {"several_shapes": several, "one_shape": one, "twelve_shapes": twelve, "several_shapes_filled": filled}
+        for name, run in runs.items():
             print(f"{name.replace('_', ' ')}: {run['steps']} steps, captures {run['captures']}, retraces {run['retraces']}, input wait {100 * run['input_wait']:.3f} %")
             for epoch in ("first_epoch", "second_epoch"):
                 seen = run[epoch]
@@ -168,8 +170,7 @@ def main():
                 "commit": os.environ.get("MYXTTS_COMMIT", ""), "date": datetime.date.today().isoformat(),
                 "command": f"python bench/epoch.py --batch-size {options.batch_size}",
                 "first_step_s": [run["seconds"] for run in first_steps], "first_step_lines": first_steps[-1]["lines"],
-                "several_shapes": several, "one_shape": one, "several_shapes_filled": filled,
-                "audio_over_that_of_one_shape": gains, "power": power}, indent=1) + "\n")
+                **runs, "audio_over_that_of_one_shape": gains, "power": power}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
