@@ -76,7 +76,7 @@ def of_epoch(lines):
     median = lambda key: statistics.median(values(key)) if values(key) else None
     times = values("step_ms")
     return {"step_ms_median": median("step_ms"), "step_ms_cv": statistics.pstdev(times) / statistics.fmean(times),
-            "audio_s_per_s_median": median("audio_s_per_s"), "padding_median": median("padding"), "gpu_busy_median": median("gpu_busy"),
+            "audio_s_per_s": sum(line["audio_s_per_s"] * line["step_ms"] for line in lines) / sum(times), "padding_median": median("padding"), "gpu_busy_median": median("gpu_busy"),
             "gpu_busy_least": min(values("gpu_busy"), default=None), "gpu_utilisation_median": median("gpu_utilisation"),
             "input_wait": sum(values("input_wait_ms")) / sum(times)}
 
@@ -155,8 +155,8 @@ def main():
             print(f"{name.replace('_', ' ')}: {run['steps']} steps, captures {run['captures']}, retraces {run['retraces']}, input wait {100 * run['input_wait']:.3f} %")
             for epoch in ("first_epoch", "second_epoch"):
                 seen = run[epoch]
-                gains.setdefault(epoch, {})[name] = seen["audio_s_per_s_median"] / one[epoch]["audio_s_per_s_median"]
-                print(f"  {epoch.replace('_', ' ')}: {seen['step_ms_median']:.2f} ms a step (std/mean {seen['step_ms_cv']:.2%}), {seen['audio_s_per_s_median']:.0f} s of audio a second, "
+                gains.setdefault(epoch, {})[name] = seen["audio_s_per_s"] / one[epoch]["audio_s_per_s"]
+                print(f"  {epoch.replace('_', ' ')}: {seen['step_ms_median']:.2f} ms a step (std/mean {seen['step_ms_cv']:.2%}), {seen['audio_s_per_s']:.0f} s of audio a second, "
                       f"{gains[epoch][name]:.3f} x one shape's, padding {100 * seen['padding_median']:.1f} %, GPU busy {100 * (seen['gpu_busy_median'] or 0):.2f} %, "
                       f"input wait {100 * seen['input_wait']:.3f} %")
         for reason, share in power.get("throttled", {}).items():

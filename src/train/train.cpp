@@ -233,9 +233,10 @@ class Run {
 
   void one_step(BatchSource& source) {
     for (int64_t i = 0; i < config_.gradient_accumulation_steps; ++i) {
-      const Stopwatch waiting;
+      // Without what it takes to hand over a batch that is ready, as `bench loader` and `diagnose` count too.
+      const double waited_before_s = source.stats().consumer_waits_s;
       const LoadedBatch& batch = source.next(step_->stream());
-      meter_.waited_for_input(waiting.seconds());
+      meter_.waited_for_input(source.stats().consumer_waits_s - waited_before_s);
       note_replaced(batch);
       const VoiceBatch wrapped = wrap_batch(batch, input_.corpus, device_, dynamic());
       see_signature(wrapped, false);
