@@ -81,11 +81,14 @@ def of_epoch(lines):
             "input_wait": sum(values("input_wait_ms")) / sum(times)}
 
 
+def lines_of(metrics, epoch):
+    """Without the epoch's first line, whose steps began in the epoch before, and the last of all, which may have fewer steps."""
+    return [line for line in metrics if line["epoch"] == epoch and line is not metrics[-1]][1:]
+
+
 def summary(options, corpus, folder, *more, settings=""):
     report, metrics, lines = train(options, corpus, folder, "--epochs", 2, *more, settings=settings)
-    # The line of the first step has its recording's time in it, and the last line fewer steps than the others.
-    whole = [line for line in metrics if line["step"] > 1 and line is not metrics[-1]] or metrics
-    epochs = [of_epoch([line for line in whole if line["epoch"] == epoch] or whole) for epoch in (0, 1)]
+    epochs = [of_epoch(lines_of(metrics, epoch) or metrics) for epoch in (0, 1)]
     return {"steps": report["steps"], "seconds": report["seconds"], "captures": report["captures"], "retraces": report["retraces"],
             "input_wait": report["input_wait"], "first_epoch": epochs[0], "second_epoch": epochs[1],
             "record": next((line for _, line in lines if "recorded in" in line), ""), "logged": metrics}

@@ -33,7 +33,8 @@ void align_on_cpu(const AlignmentProblem& problem, int64_t row) {
   for (int64_t frame = frames - 1; frame >= 0; --frame) {
     result[frame] = static_cast<int32_t>(token);
     ++durations[token];
-    token -= came_from_before[static_cast<size_t>(frame * tokens + token)];
+    // The first has none before it, however bad its way is.
+    if (token > 0) token -= came_from_before[static_cast<size_t>(frame * tokens + token)];
   }
 }
 

@@ -21,7 +21,8 @@ struct OptimizerState {
 
 OptimizerState make_optimizer_state(const at::Tensor& initial);
 
-// One update from weights.gradients, which are zero afterwards. Returns the gradient's norm before it was clipped, a
+// One update from weights.gradients, which are zero afterwards, but for what the next backward writes anew (see
+// Weights::fresh_trunks). Returns the gradient's norm before it was clipped, a
 // scalar on the device. A gradient that is not finite changes nothing but the two counters.
 at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayout& layout,
                           const at::Tensor& learning_rate, Weights& weights, OptimizerState& state);

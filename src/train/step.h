@@ -37,7 +37,8 @@ class TrainingStep {
   void record(const std::vector<StepSignature>& shapes);
   int64_t recordings() const { return static_cast<int64_t>(recorded_.size()); }
 
-  // Adds the gradient of one batch. What is random in it follows from `seed` alone.
+  // Adds the gradient of one batch, of as many between two updates as are accumulated. What is random in it follows
+  // from `seed` alone.
   void add(const VoiceBatch& batch, uint64_t seed);
   void update(double learning_rate);
 

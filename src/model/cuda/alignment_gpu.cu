@@ -51,7 +51,7 @@ __global__ void __launch_bounds__((1 + fetching_warps) * warp_width) align_in_wa
   int32_t* const durations = problem.durations + row * problem.tokens;
   const bool possible = tokens > 0 && frames >= tokens;
   fill_from(result, possible ? frames : 0, problem.frames, -1);
-  fill_from(durations, possible ? tokens : 0, problem.tokens, 0);
+  fill_from(durations, 0, problem.tokens, 0);
   if (!possible) return;
 
   const auto token_of = [&](int k) { return k * warp_width + lane; };
@@ -122,7 +122,9 @@ __global__ void __launch_bounds__((1 + fetching_warps) * warp_width) align_in_wa
 #pragma unroll
       for (int fewer = 0; fewer <= back; ++fewer) {
         const int at = max(token - fewer, 0);
-        if (frame > back) said[back][fewer] = moves[(frame - back) * warp_width + at / Each] >> (at % Each) & 1U;
+        // The first token has none before it, however bad its way is.
+        if (frame > back && at > 0)
+          said[back][fewer] = moves[(frame - back) * warp_width + at / Each] >> (at % Each) & 1U;
       }
     }
     int fewer = 0;
@@ -140,7 +142,7 @@ __global__ void __launch_bounds__((1 + fetching_warps) * warp_width) align_in_wa
     }
     token -= fewer;
   }
-  durations[0] = end;
+  durations[token] = end;
 }
 
 // One block a row; a thread holds the tokens that are its own number apart from the block's width. The best way to each
@@ -187,7 +189,7 @@ __global__ void align(AlignmentProblem problem, uint32_t* scratch) {
     for (int frame = frames - 1; frame >= 0; --frame) {
       result[frame] = token;
       ++durations[token];
-      if (frame > 0) token -= (moved[frame * words + token / 32] >> (token % 32)) & 1U;
+      if (frame > 0 && token > 0) token -= (moved[frame * words + token / 32] >> (token % 32)) & 1U;
     }
   }
 }

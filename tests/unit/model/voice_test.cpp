@@ -4,6 +4,7 @@
 #include "model/alignment.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -185,6 +186,45 @@ TEST(Voice, writes_the_gradients_of_fresh_trunks_and_adds_to_all_others) {
   for (const ParameterSpec& spec : voice.layout().specs()) EXPECT_EQ(spec.in_trunk, spec.first < trunks) << spec.name;
 }
 
+// Frames of each token of a row's way, where all of them are the row's tokens.
+void expect_a_way(const at::Tensor& token_of_frame, const at::Tensor& durations) {
+  const auto tokens = durations.size(0);
+  EXPECT_GE(token_of_frame.min().item<int>(), 0);
+  EXPECT_LT(token_of_frame.max().item<int>(), tokens);
+  EXPECT_TRUE(at::bincount(token_of_frame, {}, tokens).equal(durations.to(at::kLong)));
+}
+
+// Scores of frames of which one or two are not finite: an infinity in the mel is one of either sign for each token.
+at::Tensor broken_scores(int64_t rows, int64_t frames, int64_t tokens) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(3);
+  at::Tensor scores = at::randn({rows, frames, tokens}, generator);
+  Random random(4);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t hits = 1 + row % 2; hits > 0; --hits) {
+      const auto frame = static_cast<int64_t>(random.below(static_cast<uint64_t>(frames)));
+      const at::Tensor infinities = at::randn({tokens}, generator) * std::numeric_limits<float>::infinity();
+      scores[row][frame] = row % 5 == 0 ? at::full_like(infinities, NAN) : infinities;
+    }
+  }
+  return scores;
+}
+
+TEST(Alignment, stays_within_the_row_where_scores_are_not_finite) {
+  const int64_t rows = 300, frames = 30, tokens = 5;
+  const at::Tensor scores = broken_scores(rows, frames, tokens);
+  const at::Tensor text_lengths = at::full({rows}, tokens, at::kInt), mel_lengths = at::full({rows}, frames, at::kInt);
+  for (int64_t row = 0; row < rows; ++row) {
+    // Of its own, so that what is written beside it is found.
+    at::Tensor found = at::empty({1, frames}, at::kInt), durations = at::full({1 + tokens}, 7, at::kInt);
+    align_on_cpu(
+        {1, tokens, frames, scores[row].const_data_ptr<float>(), text_lengths.const_data_ptr<int>(),
+         mel_lengths.const_data_ptr<int>(), found.mutable_data_ptr<int>(), durations.mutable_data_ptr<int>() + 1},
+        0);
+    EXPECT_EQ(durations[0].item<int>(), 7);
+    expect_a_way(found[0], durations.narrow(0, 1, tokens));
+  }
+}
+
 // What follows needs a GPU and a libtorch that knows it.
 bool no_gpu() { return device_count() == 0 || !at::globalContext().hasCUDA(); }
 
@@ -192,8 +232,8 @@ TEST(VoiceGpu, aligns_as_the_cpu_does) {
   if (no_gpu()) GTEST_SKIP() << "no GPU";
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(11);
   // For each of the forms that the GPU has, by the number of tokens; the last is too long for a warp.
-  for (const int tokens : {1, 100, 150, 300, 700}) {
-    const int64_t rows = 9, frames = 2 * tokens + 100;
+  for (const int tokens : {1, 90, 100, 150, 180, 220, 250, 300, 380, 500, 700}) {
+    const int64_t rows = 9, frames = tokens + 200;
     const at::Tensor scores = at::randn({rows, frames, tokens}, generator) - 3;
     const auto text = [&](int number) { return std::min(number, tokens); };
     const at::Tensor text_lengths = at::tensor(
@@ -223,6 +263,52 @@ TEST(VoiceGpu, aligns_as_the_cpu_does) {
     EXPECT_TRUE(found.cpu().equal(expected)) << tokens << " tokens";
     EXPECT_TRUE(found_durations.cpu().equal(durations)) << tokens << " tokens";
   }
+}
+
+TEST(VoiceGpu, aligns_within_the_row_where_scores_are_not_finite) {
+  if (no_gpu()) GTEST_SKIP() << "no GPU";
+  for (const int64_t tokens : {5, 600}) {  // in a warp, and in a block
+    const int64_t rows = 90, frames = tokens + 25;
+    const at::Tensor scores = broken_scores(rows, frames, tokens).cuda();
+    const at::Tensor text_lengths = at::full({rows}, tokens, at::kInt).cuda();
+    const at::Tensor mel_lengths = at::full({rows}, frames, at::kInt).cuda();
+    at::Tensor found = at::empty({rows, frames}, text_lengths.options());
+    at::Tensor durations = at::full({rows, tokens}, 7, text_lengths.options());
+    AlignmentProblem problem = {rows,
+                                tokens,
+                                frames,
+                                scores.const_data_ptr<float>(),
+                                text_lengths.const_data_ptr<int>(),
+                                mel_lengths.const_data_ptr<int>(),
+                                found.mutable_data_ptr<int>(),
+                                durations.mutable_data_ptr<int>()};
+    at::Tensor scratch = at::empty({static_cast<int64_t>(alignment_scratch_bytes(problem))},
+                                   at::TensorOptions(at::kByte).device(at::kCUDA));
+    align_on_gpu(problem, scratch.mutable_data_ptr(), nullptr);
+    for (int64_t row = 0; row < rows; ++row) expect_a_way(found[row].cpu(), durations[row].cpu());
+  }
+}
+
+TEST(VoiceGpu, writes_the_gradients_of_fresh_trunks_over_what_was_there) {
+  if (no_gpu()) GTEST_SKIP() << "no GPU";
+  const Voice voice(test_spec());
+  const Example example = make_example({{5, 23}, {9, 30}}, 16, 32, 16);
+  const VoiceBatch batch = {example.batch.tokens.cuda(), example.batch.text_lengths.cuda(),
+                            example.batch.mel_lengths.cuda(), example.batch.mel.cuda()};
+  const FlowNoise noise = {example.noise.time.cuda(), example.noise.noise.cuda()};
+  const int64_t trunks = voice.layout().trunk_elements();
+  const auto gradients_of_trunks = [&](bool fresh, double there) {
+    Weights weights = make_weights(voice.layout(), shaken(voice).to(at::kCUDA, at::kBFloat16), true);
+    weights.fresh_trunks = fresh;
+    weights.gradients.narrow(0, 0, trunks).fill_(there);
+    add_gradients(voice.losses(weights, batch, noise).total, weights);
+    return weights.gradients.narrow(0, 0, trunks).to(at::kFloat);
+  };
+  const at::Tensor expected = gradients_of_trunks(false, 0);
+  EXPECT_GT(expected.abs().max().item<float>(), 0);
+  EXPECT_TRUE(at::isclose(gradients_of_trunks(true, 64), expected, 0.02, 1e-3).to(at::kFloat).mean().item<float>() >
+              0.999);
+  EXPECT_NEAR(gradients_of_trunks(false, 64).mean().item<double>(), 64, 1);
 }
 
 TEST(VoiceGpu, loses_and_learns_as_the_cpu_does) {

@@ -53,6 +53,25 @@ TEST(TrainingStep, skips_one_update_for_a_batch_that_is_not_finite_and_nothing_e
   EXPECT_FALSE(step.state().master.equal(before));
 }
 
+TEST(TrainingStep, accumulates_the_gradients_of_all_weights_over_its_batches) {
+  const Voice voice(small_voice());
+  // The first moment of the first update is a tenth of the gradient.
+  const auto moment_of = [&](const std::vector<uint64_t>& batches) {
+    StepSettings settings;
+    settings.accumulation = static_cast<int64_t>(batches.size());
+    settings.optimizer.gradient_clip = 1e9;
+    TrainingStep step(voice, voice.layout().initial(1), settings);
+    for (const uint64_t batch : batches) step.add(make_batch(at::kCPU, batch), 5);
+    step.update(1e-3);
+    return step.state().first_moment.clone();
+  };
+  const at::Tensor both = moment_of({1, 2}), mean = (moment_of({1}) + moment_of({2})) / 2;
+  for (const ParameterSpec& spec : voice.layout().specs()) {
+    const at::Tensor found = both.narrow(0, spec.first, spec.elements);
+    EXPECT_TRUE(found.allclose(mean.narrow(0, spec.first, spec.elements), 1e-4, 1e-7)) << spec.name;
+  }
+}
+
 TEST(TrainingStep, names_what_is_not_finite_when_it_is_inspected) {
   const Voice voice(small_voice());
   StepSettings settings;
