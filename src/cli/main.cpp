@@ -28,6 +28,16 @@ const CLI::App& reached(const CLI::App& app) {
   return parsed.empty() ? app : reached(*parsed.front());
 }
 
+// How to ask for help about it.
+std::string help_call(const CLI::App& app) {
+  std::string call = "myxtts ";
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    call += at->get_name() + " ";
+  }
+  return call + "--help";
+}
+
 std::string unknown_word(const CLI::App& app, const char* const* arguments, int count) {
   const CLI::App& command = reached(app);
   std::vector<std::string> names;
@@ -90,10 +100,9 @@ int run(int count, char** arguments) {
     reject_input("command line", "{}", unknown_word(app, arguments, count));
   } catch (const CLI::RequiredError& error) {
     if (&reached(app) == &app && count > 1) reject_input("command line", "{}", unknown_word(app, arguments, count));
-    reject_input("command line", "{}; see 'myxtts {}--help'", error.what(),
-                 &reached(app) == &app ? "" : reached(app).get_name() + " ");
+    reject_input("command line", "{}; see '{}'", error.what(), help_call(app));
   } catch (const CLI::ParseError& error) {
-    reject_input("command line", "{}", error.what());
+    reject_input("command line", "{}; see '{}'", error.what(), help_call(app));
   }
   program.console.level = parse_log_level(level);
   Console console(program.console);

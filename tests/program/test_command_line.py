@@ -32,6 +32,7 @@ def test_help_and_version(myxtts):
         (["mel", "a", "b", "--preset", "hifigam"], "did you mean hifigan?"),
         (["--log-level", "loud", "config", "print"], "loud"),
         (["config", "print", "--batch-size", "x"], "data.batch_size is 'x' (flag --batch-size)"),
+        (["bench", "step", "--batch-size", "zero"], "--batch-size = zero; see 'myxtts bench step --help'"),
     ],
 )
 def test_a_wrong_command_line_is_one_sentence(myxtts, arguments, must_say, tmp_path):
