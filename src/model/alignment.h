@@ -18,8 +18,8 @@ struct AlignmentProblem {
   int32_t* durations = nullptr;           // result [rows, tokens]: frames of each token; 0 behind the end
 };
 
-// Where two ways are equal, the one that stays with its token longer is taken: the same on both devices. Scores that are
-// not finite give some way, with durations that add up to its frames.
+// Where two ways are equal, the one that stays with its token longer is taken: the same on both devices. Scores that
+// are not finite give some way, with durations that add up to its frames.
 void align_on_cpu(const AlignmentProblem& problem, int64_t row);
 
 // Bytes of device memory that align_on_gpu needs beside the problem's.
