@@ -8,9 +8,9 @@ its steps cost what those of speech cost, its losses mean nothing. Runs: one ste
 clock of this script (index ready, from the start of the process to the line that says the first step is done); two
 epochs in the default shapes; two in one shape; two in half as many shapes again; and two in the default shapes with as
 many frames in every batch as the one shape has, so that both fill the same memory. A card begins with a higher clock
-than it can keep, so shapes are compared by their second epochs; the first are reported too. The spread of the step's time is over lines of 20 steps.
-`diagnose watch` looks at the card's clock and power while the epochs run. MYXTTS names the program (default
-build/myxtts)."""
+than it can keep, so shapes are compared by their second epochs, by all of its audio over all of its time; the first are
+reported too. The spread of the step's time is over lines of 20 steps. `diagnose watch` looks at the card's clock and
+power while the epochs run. MYXTTS names the program (default build/myxtts)."""
 import argparse
 import concurrent.futures
 import contextlib

@@ -1,5 +1,5 @@
-// Matrix products of the voice by cuBLASLt itself, with kernels of our choice: those for which its own first choice is
-// often not the fastest, and one with GELU behind it in the same kernel, so that the wide values between a block's two
+// Matrix products of the voice's blocks by cuBLASLt itself, with kernels of our choice, since its own first choice is
+// often not the fastest. One has GELU behind it in the same kernel, so that the wide values between a block's two
 // feed-forward products pass through memory once less. (GELU's gradient could stand behind its product too, but that
 // takes longer than both by themselves.)
 //

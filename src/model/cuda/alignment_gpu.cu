@@ -14,7 +14,7 @@ namespace {
 constexpr int warp_width = 32;
 constexpr float never = -1e32F;
 
-// What is behind a row's end, by all threads of its block.
+// By all threads of a block.
 __device__ void fill_from(int32_t* values, int first, int64_t end, int32_t value) {
   for (int64_t i = first + static_cast<int>(threadIdx.x); i < end; i += blockDim.x) values[i] = value;
 }
@@ -123,8 +123,9 @@ __global__ void __launch_bounds__((1 + fetching_warps) * warp_width) align_in_wa
       for (int fewer = 0; fewer <= back; ++fewer) {
         const int at = max(token - fewer, 0);
         // The first token has none before it, however bad its way is.
-        if (frame > back && at > 0)
+        if (frame > back && at > 0) {
           said[back][fewer] = moves[(frame - back) * warp_width + at / Each] >> (at % Each) & 1U;
+        }
       }
     }
     int fewer = 0;
