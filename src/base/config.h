@@ -37,7 +37,7 @@ struct DataConfig {
   bool pad_to_fixed_length = true;
   int64_t max_text_length = 200;
   int64_t max_mel_frames = 0;  // 0: from the corpus and the model
-  int64_t shape_buckets = 8;
+  int64_t shape_buckets = 12;
 
   bool use_native_loading = true;
   bool prefetch_to_gpu = true;

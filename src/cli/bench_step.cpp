@@ -23,7 +23,7 @@ struct Options {
   double tera_flops = 0;
   bool kernels = false;
   std::string lengths_file;
-  int64_t shape_buckets = 8;
+  int64_t shape_buckets = 12;
 };
 
 std::vector<int64_t> read_lengths(const std::string& file) {

@@ -1,6 +1,7 @@
 #include "model/parameters.h"
 
 #include "base/hash.h"
+#include "base/workers.h"
 
 #include <functional>
 #include <numeric>
@@ -54,7 +55,8 @@ int64_t ParameterLayout::parameters() const {
 
 at::Tensor ParameterLayout::initial(uint64_t seed) const {
   at::Tensor flat = at::zeros({elements_}, at::kFloat);
-  for (const ParameterSpec& spec : specs_) {
+  parallel_for(specs_.size(), available_cores(), [&](size_t i) {
+    const ParameterSpec& spec = specs_[i];
     // By name, so that a parameter starts the same whatever else the model has.
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(hash_text(spec.name, seed));
     at::Tensor values = flat.narrow(0, spec.first, spec.elements);
@@ -63,7 +65,7 @@ at::Tensor ParameterLayout::initial(uint64_t seed) const {
     } else {
       values.fill_(spec.mean);
     }
-  }
+  });
   return flat;
 }
 

@@ -118,14 +118,17 @@ TrainingStep::Recorded& TrainingStep::recorded(const StepSignature& shape) {
   const auto work = [&] {
     shape.validation ? add_evaluation(made.batch, made.noise) : add_gradient(made.batch, made.noise);
   };
-  // Once as it is, so that libraries have made what they keep; what it added is taken away again. What a batch that is
-  // being accumulated has added stays.
-  const at::Tensor gradients = weights_.gradients.clone(), sums = sums_.clone(), evaluated = evaluated_.clone();
-  work();
+  // The first of its kind once as it is, so that libraries have made what they keep; what it added is taken away again.
+  // What a batch that is being accumulated has added stays.
+  const auto same_kind = [&](const auto& other) { return other.first.validation == shape.validation; };
+  if (std::ranges::count_if(recorded_, same_kind) == 1) {
+    const at::Tensor gradients = weights_.gradients.clone(), sums = sums_.clone(), evaluated = evaluated_.clone();
+    work();
+    weights_.gradients.copy_(gradients);
+    sums_.copy_(sums);
+    evaluated_.copy_(evaluated);
+  }
   made.work = recorder_->record(work);
-  weights_.gradients.copy_(gradients);
-  sums_.copy_(sums);
-  evaluated_.copy_(evaluated);
   return made;
 }
 

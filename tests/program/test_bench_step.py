@@ -75,7 +75,7 @@ def test_a_rival_that_compiles_for_too_long_is_killed_and_bounded(root, tmp_path
     assert done.returncode == 0, done.stderr
     assert not list(processes_with(f"TORCHINDUCTOR_CACHE_DIR={cache['TORCHINDUCTOR_CACHE_DIR']}"))
     figures = json.loads((tmp_path / "out.json").read_text())
-    ours, whole, killed = figures["myxtts_varying"]["8"]["figure"], figures["rivals"][eager], figures["rivals"][compiled]
+    ours, whole, killed = figures["myxtts_varying"]["12"]["figure"], figures["rivals"][eager], figures["rivals"][compiled]
     assert whole["steps"] == 4 and whole["slowest_steps_ms"][0] == whole["max"] and whole["ours_is_times_faster"] == pytest.approx(whole["mean"] / ours)
     assert killed["stopped"] and killed["in_warm_up"] and killed["steps"] == 0
     assert 2000 <= killed["longest_step_at_least"] <= killed["warm_up_s"] * 1e3 + 1
