@@ -121,6 +121,9 @@ int run_train(const Options& options, const std::string& json_file, const Consol
     console.warn("{} of {} not used; `myxtts prepare {}` lists them with their reasons", counted(rejected, "clip"),
                  rejected + corpus.index.size(), data.train_data);
   }
+  if (const size_t speakers = corpus.index.summary().speakers.size(); speakers > 1) {
+    console.warn("{} has {} speakers; they all become one voice", data.train_data, speakers);
+  }
   std::optional<Corpus> validation;
   if (!data.val_data.empty()) {
     const std::set<char32_t> symbols = corpus.vocabulary.symbols();

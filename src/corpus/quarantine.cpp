@@ -21,10 +21,21 @@ BadClip make_bad_clip(const std::string& id, const std::filesystem::path& path, 
   return bad;
 }
 
+Quarantine::Quarantine(std::filesystem::path file) : file_(std::move(file)) {
+  std::ifstream lines(file_);
+  for (std::string line; std::getline(lines, line);) {
+    const auto known = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto text = [&](const char* key) {
+      return known.is_object() && known.contains(key) && known[key].is_string() ? known[key].get<std::string>() : "";
+    };
+    known_.emplace(text("id"), text("reason"));
+  }
+}
+
 void Quarantine::add(std::span<const BadClip> clips) {
   const std::lock_guard lock(mutex_);
   for (const BadClip& bad : clips) {
-    if (!known_.insert(bad.id).second) continue;
+    if (!known_.emplace(bad.id, bad.reason).second) continue;
     const nlohmann::ordered_json line = {{"id", bad.id},
                                          {"path", bad.path.string()},
                                          {"byte", bad.byte},

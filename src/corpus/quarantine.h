@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace myxtts {
 
@@ -21,17 +22,18 @@ struct BadClip {
 
 BadClip make_bad_clip(const std::string& id, const std::filesystem::path& path, const std::string& error);
 
-// quarantine.jsonl: a line for each bad clip, the first time it is met. Any thread.
+// quarantine.jsonl: a line for each bad clip and reason, the first time it is met. What the file has already is not
+// written again. Any thread.
 class Quarantine {
  public:
-  explicit Quarantine(std::filesystem::path file) : file_(std::move(file)) {}
+  explicit Quarantine(std::filesystem::path file);
 
   void add(std::span<const BadClip> clips);
 
  private:
   std::filesystem::path file_;
   std::mutex mutex_;
-  std::set<std::string> known_;
+  std::set<std::pair<std::string, std::string>> known_;  // id and reason
 };
 
 }  // namespace myxtts
