@@ -1,3 +1,4 @@
+#include "base/config.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -23,7 +24,7 @@ struct Options {
   double tera_flops = 0;
   bool kernels = false;
   std::string lengths_file;
-  int64_t shape_buckets = 12;
+  int64_t shape_buckets = DataConfig().shape_buckets;
 };
 
 std::vector<int64_t> read_lengths(const std::string& file) {
