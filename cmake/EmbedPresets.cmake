@@ -9,7 +9,7 @@ function(embed_presets output)
     string(APPEND entries "      {\"${name}\", R\"yaml(${yaml})yaml\"},\n")
   endforeach()
   file(CONFIGURE OUTPUT ${output} @ONLY CONTENT [[
-#include "base/config_presets.h"
+#include "settings/config_presets.h"
 
 namespace myxtts {
 

@@ -1,11 +1,11 @@
+#include "artifacts/safetensors.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/workers.h"
 #include "cli/corpus_flags.h"
-#include "corpus/shapes.h"
-#include "record/safetensors.h"
+#include "plan/shapes.h"
 
 #include <filesystem>
 #include <memory>

@@ -5,9 +5,9 @@
 #include "base/process.h"
 #include "base/workers.h"
 #include "cli/corpus_flags.h"
-#include "corpus/shapes.h"
 #include "diagnose/oscillation.h"
 #include "features/mel.h"
+#include "plan/shapes.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // The commands. Each `add_*` describes one to the parser and leaves in `run` what to do when it was chosen.
 #pragma once
 
-#include "base/config_file.h"
 #include "cli/console.h"
+#include "settings/config_file.h"
 
 #include <functional>
 #include <string>

@@ -1,7 +1,7 @@
-#include "base/config_fields.h"
 #include "base/files.h"
 #include "cli/commands.h"
 #include "features/mel_spec.h"
+#include "settings/settings.h"
 
 #include <memory>
 

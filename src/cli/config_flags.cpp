@@ -1,5 +1,5 @@
-#include "base/config_fields.h"
 #include "cli/commands.h"
+#include "settings/settings.h"
 
 #include <CLI/CLI.hpp>
 

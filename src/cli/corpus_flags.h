@@ -3,7 +3,7 @@
 
 #include "cli/commands.h"
 #include "corpus/corpus.h"
-#include "pipeline/feed.h"
+#include "loader/feed.h"
 
 #include <memory>
 #include <string>

@@ -1,17 +1,17 @@
+#include "artifacts/run_report.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/corpus_flags.h"
 #include "cli/diagnose_command.h"
 #include "cli/model_consumer.h"
-#include "corpus/shapes.h"
 #include "diagnose/machine.h"
 #include "diagnose/observation.h"
 #include "diagnose/page.h"
 #include "diagnose/recommend.h"
 #include "diagnose/report.h"
 #include "diagnose/setup.h"
-#include "record/run_report.h"
+#include "plan/shapes.h"
 
 #include <chrono>
 #include <memory>

@@ -1,10 +1,10 @@
-#include "base/config_file.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/diagnose_command.h"
 #include "diagnose/page.h"
 #include "diagnose/report.h"
 #include "diagnose/run_diagnosis.h"
+#include "settings/config_file.h"
 
 #include <filesystem>
 #include <memory>

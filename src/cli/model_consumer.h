@@ -1,10 +1,10 @@
 // The model as a consumer of batches, where the program was built with one.
 #pragma once
 
-#include "base/config.h"
-#include "corpus/plan.h"
-#include "pipeline/consumer.h"
-#include "pipeline/mode.h"
+#include "loader/consumer.h"
+#include "loader/mode.h"
+#include "plan/batch_plan.h"
+#include "settings/config.h"
 
 #include <memory>
 

@@ -1,8 +1,8 @@
 #include "cli/prepare_report.h"
 
+#include "artifacts/chart.h"
+#include "artifacts/html_page.h"
 #include "base/counted.h"
-#include "record/chart.h"
-#include "record/html_page.h"
 
 #include <algorithm>
 

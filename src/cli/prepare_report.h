@@ -3,7 +3,7 @@
 
 #include "cli/console.h"
 #include "corpus/corpus.h"
-#include "corpus/shapes.h"
+#include "plan/shapes.h"
 
 #include <map>
 #include <string>

@@ -1,9 +1,9 @@
 // A corpus ready to be fed: its index opened, or made first where there is none that fits.
 #pragma once
 
-#include "base/config.h"
 #include "corpus/index.h"
 #include "features/mel_spec.h"
+#include "settings/config.h"
 #include "text/vocabulary.h"
 
 #include <filesystem>

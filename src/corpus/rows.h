@@ -6,7 +6,7 @@
 #pragma once
 
 #include "audio/clip.h"
-#include "base/config.h"
+#include "settings/config.h"
 
 #include <cstdint>
 #include <filesystem>

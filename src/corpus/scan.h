@@ -1,10 +1,10 @@
 // One row of a corpus and its clip, checked: accepted with all that is known of it, or rejected with the reason.
 #pragma once
 
-#include "base/config.h"
 #include "corpus/index.h"
 #include "corpus/rows.h"
 #include "features/mel_spec.h"
+#include "settings/config.h"
 
 #include <set>
 #include <string>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "device/device.h"
-#include "pipeline/batch_memory.h"
+#include "loader/batch_memory.h"
 
 #include <cstring>
 #include <map>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "corpus/corpus.h"
-#include "pipeline/consumer.h"
+#include "loader/consumer.h"
 
 #include <functional>
 #include <memory>

@@ -1,7 +1,7 @@
 #include "diagnose/page.h"
 
-#include "record/chart.h"
-#include "record/html_page.h"
+#include "artifacts/chart.h"
+#include "artifacts/html_page.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
 // The page about a diagnosis: one file, the verdict on top in one sentence.
 #pragma once
 
-#include "corpus/shapes.h"
+#include "artifacts/run_report.h"
 #include "diagnose/diagnosis.h"
 #include "diagnose/observation.h"
-#include "record/run_report.h"
+#include "plan/shapes.h"
 
 #include <string>
 #include <utility>

@@ -1,8 +1,8 @@
 #include "diagnose/recommend.h"
 
-#include "base/config_fields.h"
-#include "base/config_file.h"
 #include "base/error.h"
+#include "settings/config_file.h"
+#include "settings/settings.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Will the step be captured again and again? What the config says about it, and what real batches show. Pure functions.
 #pragma once
 
-#include "base/config.h"
+#include "settings/config.h"
 
 #include <cstdint>
 #include <string>

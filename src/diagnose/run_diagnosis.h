@@ -1,9 +1,9 @@
 // The same diagnosis from what a run has left behind: its metrics, and its settings where they are there.
 #pragma once
 
-#include "base/config.h"
+#include "artifacts/run_report.h"
 #include "diagnose/diagnosis.h"
-#include "record/run_report.h"
+#include "settings/config.h"
 
 #include <optional>
 

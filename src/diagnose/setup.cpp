@@ -1,7 +1,7 @@
 #include "diagnose/setup.h"
 
-#include "base/config_fields.h"
 #include "base/workers.h"
+#include "settings/settings.h"
 
 namespace myxtts {
 

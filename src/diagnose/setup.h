@@ -1,9 +1,9 @@
 // What a verdict needs to know of the settings, the feed that they make, and the corpus.
 #pragma once
 
-#include "base/config.h"
 #include "diagnose/diagnosis.h"
-#include "pipeline/feed.h"
+#include "loader/feed.h"
+#include "settings/config.h"
 
 namespace myxtts {
 

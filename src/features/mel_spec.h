@@ -2,7 +2,7 @@
 // vocoders and voices expect; a voice trained on one and spoken through another sounds broken.
 #pragma once
 
-#include "base/config.h"
+#include "settings/config.h"
 
 #include <cstdint>
 #include <map>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "model/parameters.h"
+#include "synth/voice_description.h"
 #include "train/optimizer.h"
-#include "train/voice_description.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -40,8 +40,6 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointHeader& 
 // Checked whole. `state` has its buffers already, on any device.
 CheckpointHeader read_checkpoint_header(const std::filesystem::path& path);
 void load_checkpoint(const std::filesystem::path& path, const ParameterLayout& layout, OptimizerState& state);
-// Only what speaks.
-at::Tensor load_average(const std::filesystem::path& path, const ParameterLayout& layout);
 
 // The checkpoints of a run: `step-00001000.safetensors`, the newest few, and `best.safetensors`.
 class CheckpointFolder {
@@ -50,9 +48,6 @@ class CheckpointFolder {
   ~CheckpointFolder();  // waits for what is being written
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
-
-  // The newest that is whole. `say` hears of each that is not.
-  std::optional<std::filesystem::path> newest(const std::function<void(const std::string&)>& say) const;
 
   // Removes what a run that was killed had half written. For the one that trains: nobody else writes here.
   void remove_leftovers() const;

@@ -1,8 +1,8 @@
 // How many clips a batch may have: as many as fit into memory. No libtorch here.
 #pragma once
 
-#include "base/config.h"
 #include "model/size.h"
+#include "settings/config.h"
 
 #include <cstdint>
 

@@ -1,12 +1,12 @@
 #include "train/samples.h"
 
+#include "artifacts/png.h"
 #include "audio/wav.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/workers.h"
-#include "corpus/batch.h"
 #include "features/cpu/griffin_lim.h"
-#include "record/png.h"
+#include "loader/batch.h"
 #include "train/step.h"
 
 #include <ATen/ATen.h>

@@ -2,12 +2,12 @@
 // one, and a spoken sentence.
 #pragma once
 
+#include "artifacts/run_report.h"
+#include "artifacts/tensorboard.h"
 #include "corpus/corpus.h"
-#include "corpus/plan.h"
 #include "model/voice.h"
-#include "record/run_report.h"
-#include "record/tensorboard.h"
-#include "train/voice_description.h"
+#include "plan/batch_plan.h"
+#include "synth/voice_description.h"
 
 #include <cstdint>
 #include <filesystem>

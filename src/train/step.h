@@ -2,8 +2,8 @@
 // recorded once a shape and replayed.
 #pragma once
 
+#include "loader/loader.h"
 #include "model/voice.h"
-#include "pipeline/loader.h"
 #include "train/figures.h"
 #include "train/optimizer.h"
 #include "train/recording.h"

@@ -1,7 +1,7 @@
 #include "train/step_bench.h"
 
 #include "base/clock.h"
-#include "corpus/shapes.h"
+#include "plan/shapes.h"
 #include "train/kernel_profile.h"
 #include "train/step.h"
 

@@ -1,7 +1,7 @@
 #include "train/step_consumer.h"
 
+#include "train/describe_voice.h"
 #include "train/step.h"
-#include "train/voice_description.h"
 
 #include <optional>
 #include <set>

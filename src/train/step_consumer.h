@@ -2,10 +2,10 @@
 // whether their shapes stay the same. No libtorch here.
 #pragma once
 
-#include "base/config.h"
-#include "corpus/plan.h"
-#include "pipeline/consumer.h"
-#include "pipeline/mode.h"
+#include "loader/consumer.h"
+#include "loader/mode.h"
+#include "plan/batch_plan.h"
+#include "settings/config.h"
 #include "train/retrace_monitor.h"
 
 #include <memory>

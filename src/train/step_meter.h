@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "device/device.h"
 #include "device/gpu_readings.h"
-#include "pipeline/loader.h"
+#include "loader/loader.h"
 #include "train/figures.h"
 
 #include <cstdint>

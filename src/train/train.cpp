@@ -1,16 +1,18 @@
 #include "train/train.h"
 
+#include "artifacts/run_report.h"
+#include "artifacts/tensorboard.h"
 #include "base/clock.h"
-#include "base/config_file.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
-#include "corpus/shapes.h"
-#include "pipeline/feed.h"
-#include "record/run_report.h"
-#include "record/tensorboard.h"
+#include "loader/feed.h"
+#include "plan/shapes.h"
+#include "settings/config_file.h"
+#include "synth/voice_file.h"
 #include "train/checkpoint.h"
+#include "train/describe_voice.h"
 #include "train/metrics.h"
 #include "train/retrace_monitor.h"
 #include "train/samples.h"
@@ -199,7 +201,7 @@ class Run {
   }
 
   void resume() {
-    const auto newest = checkpoints_->newest([&](const std::string& text) { warn("{}", text); });
+    const auto newest = newest_checkpoint(folder_, [&](const std::string& text) { warn("{}", text); });
     if (!newest) return;
     const CheckpointHeader header = read_checkpoint_header(*newest);
     check_same_voice(*newest, header.voice, voice_description_);

@@ -1,9 +1,9 @@
 // A training run from its first step, or from where it stopped, to its end.
 #pragma once
 
-#include "base/config.h"
 #include "corpus/corpus.h"
-#include "pipeline/mode.h"
+#include "loader/mode.h"
+#include "settings/config.h"
 #include "train/figures.h"
 
 #include <atomic>

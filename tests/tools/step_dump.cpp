@@ -1,8 +1,8 @@
 // step_dump IN.safetensors OUT.safetensors: one step's losses and gradients, for tests/program/test_parity.py, which
 // compares them with PyTorch's. IN holds `model.*`, the batch and what is random; its metadata the size and the mel's
 // mean and deviation.
-#include "model/tensor_view.h"
 #include "model/voice.h"
+#include "synth/tensor_view.h"
 
 #include <cstdio>
 #include <exception>

@@ -3,9 +3,9 @@
 #include "audio/wav.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "corpus/batch.h"
 #include "corpus/rows.h"
-#include "corpus/shapes.h"
+#include "loader/batch.h"
+#include "plan/shapes.h"
 #include "text/utf8.h"
 
 #include <cmath>

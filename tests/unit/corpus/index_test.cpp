@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "corpus/plan.h"
+#include "plan/batch_plan.h"
 
 #include <cmath>
 #include <fstream>

@@ -1,6 +1,5 @@
 #include "diagnose/diagnosis.h"
 
-#include "base/config_file.h"
 #include "base/error.h"
 #include "diagnose/machine.h"
 #include "diagnose/observation.h"
@@ -8,6 +7,7 @@
 #include "diagnose/report.h"
 #include "diagnose/retracing.h"
 #include "diagnose/run_diagnosis.h"
+#include "settings/config_file.h"
 
 #include <filesystem>
 #include <fstream>

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "synth/voice_file.h"
 
 #include <fstream>
 
@@ -76,7 +77,7 @@ TEST_F(Checkpoints, the_newest_whole_one_is_found_and_few_are_kept) {
   damaged.put(99);
   damaged.close();
   std::string said;
-  EXPECT_EQ(CheckpointFolder(folder, 2).newest([&](const std::string& text) { said += text; }),
+  EXPECT_EQ(newest_checkpoint(folder, [&](const std::string& text) { said += text; }),
             folder / "step-00000003.safetensors");
   EXPECT_NE(said.find("step-00000004"), std::string::npos);
 }

@@ -1,0 +1,158 @@
+#include "artifacts/run_report.h"
+
+#include "artifacts/html_page.h"
+#include "base/error.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::json;
+
+const std::vector<Point>& points_of(const RunRecord& run, const std::string& metric) {
+  static const std::vector<Point> none;
+  const auto found = run.metrics.find(metric);
+  return found == run.metrics.end() ? none : found->second;
+}
+
+// JSON has no word for what is not a number: a loss that has gone wrong is written as null.
+void take_line(RunRecord& run, const Json& line, double& last_step) {
+  const double step = line["step"];
+  if (step < last_step) {
+    for (auto& [name, points] : run.metrics) std::erase_if(points, [&](const Point& point) { return point.x >= step; });
+  }
+  last_step = step;
+  for (const auto& [name, value] : line.items()) {
+    if (name == "step" || !(value.is_number() || value.is_null())) continue;
+    std::vector<Point>& points = run.metrics[name];
+    if (!points.empty() && points.back().x == step) points.pop_back();
+    points.push_back({step, value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN()});
+  }
+}
+
+double first_step(const RunRecord& run) {
+  double step = std::numeric_limits<double>::infinity();
+  for (const auto& [name, points] : run.metrics) {
+    if (!points.empty()) step = std::min(step, points.front().x);
+  }
+  return step;
+}
+
+double last_step(const RunRecord& run) {
+  double step = 0;
+  for (const auto& [name, points] : run.metrics) {
+    if (!points.empty()) step = std::max(step, points.back().x);
+  }
+  return step;
+}
+
+// A line stands for the steps since the line before; the first stands for itself.
+double total_of(std::span<const Point> points) {
+  double total = 0, before = points.empty() ? 0 : points.front().x - 1;
+  for (const Point& point : points) {
+    if (std::isfinite(point.y)) total += point.y * (point.x - before);
+    before = point.x;
+  }
+  return total;
+}
+
+std::string as_duration(double seconds) {
+  if (seconds < 120) return fmt::format("{:.1f} seconds", seconds);
+  if (seconds < 7200) return fmt::format("{:.1f} minutes", seconds / 60);
+  return fmt::format("{:.1f} hours", seconds / 3600);
+}
+
+std::string in_one_sentence(const RunRecord& run) {
+  if (run.metrics.empty()) return "No step has been logged yet.";
+  const double first = first_step(run), last = last_step(run), step_ms = total_of(points_of(run, "step_ms"));
+  std::string text = first <= 1 ? fmt::format("{} steps", last) : fmt::format("Steps {} to {}", first, last);
+  if (step_ms > 0) text += fmt::format(" in {}", as_duration(step_ms / 1000));
+  if (const auto& loss = points_of(run, "loss"); !loss.empty()) {
+    text += fmt::format("; loss {:.4g} → {:.4g}", loss.front().y, loss.back().y);
+  }
+  if (const auto& loss = points_of(run, "validation_loss"); !loss.empty()) {
+    text += fmt::format("; validation loss {:.4g} → {:.4g}", loss.front().y, loss.back().y);
+  }
+  if (const auto& retraces = points_of(run, "retraces"); !retraces.empty()) {
+    text += fmt::format("; {} retrace{}", retraces.back().y, retraces.back().y == 1 ? "" : "s");
+  }
+  if (step_ms > 0 && !points_of(run, "input_wait_ms").empty()) {
+    text += fmt::format("; {:.1f} % of the time spent waiting for input",
+                        100 * total_of(points_of(run, "input_wait_ms")) / step_ms);
+  }
+  return text + ".";
+}
+
+struct ChartOfMetrics {
+  const char* title;
+  const char* unit;
+  std::vector<std::pair<const char*, const char*>> metrics;  // key, and what the legend says
+  bool log_y = false;
+};
+
+const std::vector<ChartOfMetrics>& charts() {
+  static const std::vector<ChartOfMetrics> all = {
+      {"Loss", "", {{"loss", "training"}, {"validation_loss", "validation"}}},
+      {"Parts of the loss", "", {{"loss_prior", "prior"}, {"loss_duration", "duration"}, {"loss_flow", "flow"}}},
+      {"Learning rate", "", {{"lr", "learning rate"}}},
+      {"Gradient norm", "", {{"grad_norm", "gradient norm"}}, true},
+      {"Time of a step", "ms", {{"step_ms", "step"}, {"input_wait_ms", "waiting for input"}}},
+      {"Samples a second", "", {{"samples_per_s", "samples"}}},
+      {"Seconds of audio a second", "", {{"audio_s_per_s", "audio"}}},
+      {"GPU busy and padding", "share", {{"gpu_busy", "GPU busy"}, {"padding", "padding"}}},
+      {"Captures and retraces", "count", {{"captures", "captures"}, {"retraces", "retraces"}}},
+  };
+  return all;
+}
+
+}  // namespace
+
+RunRecord read_run(const fs::path& folder) {
+  const fs::path path = folder / "metrics.jsonl";
+  std::ifstream file(path);
+  if (!file)
+    reject_input("report", "{}: {}; give the folder that `train` wrote, its --checkpoint-dir", path.string(),
+                 std::strerror(errno));
+  RunRecord run;
+  run.name = fs::absolute(folder).lexically_normal().filename().string();
+  double last = -std::numeric_limits<double>::infinity();
+  for (std::string text; std::getline(file, text);) {
+    const Json line = Json::parse(text, nullptr, false);
+    if (line.is_object() && line.contains("step") && line["step"].is_number()) take_line(run, line, last);
+  }
+  std::erase_if(run.metrics, [](const auto& metric) { return metric.second.empty(); });
+  return run;
+}
+
+std::string make_run_report(const RunRecord& run) {
+  HtmlPage page(run.name.empty() ? "A run" : run.name);
+  page.paragraph(in_one_sentence(run));
+  for (const ChartOfMetrics& wanted : charts()) {
+    LineChart chart{wanted.title, "step", wanted.unit, {}, wanted.log_y};
+    for (const auto& [metric, name] : wanted.metrics) {
+      if (!points_of(run, metric).empty()) chart.series.push_back({name, points_of(run, metric)});
+    }
+    if (!chart.series.empty()) page.chart(make_line_chart(chart));
+  }
+  if (!run.pictures.empty()) page.section("Pictures");
+  for (const Picture& picture : run.pictures) page.picture(picture.title, picture.png);
+  if (!run.sounds.empty()) page.section("Sounds");
+  for (const Sound& sound : run.sounds) page.sound(sound.title, sound.wav);
+  if (!run.settings.empty()) {
+    page.section("Settings");
+    std::vector<TableRow> rows;
+    for (const auto& [key, value] : run.settings) rows.push_back({key, value});
+    page.table({"setting", "value"}, rows);
+  }
+  return std::move(page).finish();
+}
+
+}  // namespace myxtts

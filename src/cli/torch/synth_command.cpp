@@ -1,0 +1,113 @@
+#include "audio/wav.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/commands.h"
+#include "device/device.h"
+#include "synth/synthesizer.h"
+#include "synth/voice_file.h"
+
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+namespace {
+
+struct Options {
+  std::string checkpoint, text, text_file, out, device = "cpu";
+  std::string vocoder;
+  SpeakOptions how;
+};
+
+std::vector<std::string> read_lines(const std::string& name) {
+  constexpr uint64_t longest = 1 << 26;
+  std::string all;
+  if (name == "-") {
+    all.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else {
+    all = read_text_file(name, longest);
+  }
+  std::vector<std::string> lines;
+  std::istringstream in(all);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.find_first_not_of(" \t") != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
+// out.wav -> out-001.wav for the first of many.
+fs::path numbered(const fs::path& out, size_t number) {
+  return out.parent_path() / fmt::format("{}-{:03}{}", out.stem().string(), number, out.extension().string());
+}
+
+int synthesise(const Options& options, const Console& console) {
+  if (options.text.empty() == options.text_file.empty()) {
+    reject_input("synth", "give either --text or --text-file (a file with one text a line, or - for standard input)");
+  }
+  if (options.out.empty()) reject_input("synth", "no file to write is named; give --out FILE.wav");
+  const SpeakOptions& speak = options.how;
+  if (options.checkpoint.empty()) reject_input("synth", "no voice is named; give --checkpoint FILE");
+  if (speak.steps < 1 || speak.steps > 1000)
+    reject_input("synth", "--steps is {}; it must be from 1 to 1000", speak.steps);
+  if (!(speak.speed >= 0.1 && speak.speed <= 10))
+    reject_input("synth", "--speed is {}; it must be from 0.1 to 10", speak.speed);
+  if (!(speak.temperature >= 0 && speak.temperature <= 10)) {
+    reject_input("synth", "--temperature is {}; it must be from 0 to 10", speak.temperature);
+  }
+  const std::vector<std::string> texts =
+      options.text_file.empty() ? std::vector{options.text} : read_lines(options.text_file);
+  if (texts.empty()) reject_input("synth", "{} holds no text", options.text_file);
+  const Synthesizer voice(find_voice(options.checkpoint), options.device == "cpu" ? -1 : parse_device(options.device),
+                          options.vocoder);
+  const bool many = !options.text_file.empty();
+  std::unique_ptr<ProgressBar> bar;
+  if (texts.size() > 1) bar = std::make_unique<ProgressBar>(console, "speaking", texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::vector<float> samples = voice.say(texts[i], options.how);
+    const fs::path file = many ? numbered(options.out, i + 1) : fs::path(options.out);
+    write_wav(file, samples, voice.sample_rate());
+    if (bar) bar->update(i + 1);
+    if (texts.size() <= 10) {
+      console.info("{}: {:.2f} s", file.string(), static_cast<double>(samples.size()) / voice.sample_rate());
+    }
+  }
+  if (texts.size() > 10)
+    console.info("{} files, {} to {}", texts.size(), numbered(options.out, 1).string(),
+                 numbered(options.out, texts.size()).string());
+  return 0;
+}
+
+}  // namespace
+
+void add_synth_command(CLI::App& app, Program& program) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("synth", "speak a text with a trained voice");
+  command->add_option("--checkpoint", options->checkpoint, "the voice, or a folder of checkpoints (its best one)")
+      ->type_name("FILE");
+  command->add_option("--text", options->text, "what to say")->type_name("TEXT");
+  command
+      ->add_option("--text-file", options->text_file,
+                   "one text a line, - for standard input; writes OUT-001.wav and so on")
+      ->type_name("FILE");
+  command->add_option("--out", options->out, "WAV file to write")->type_name("FILE");
+  command->add_option("--steps", options->how.steps, "of the flow: more is finer and slower")
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--temperature", options->how.temperature, "0 is the plainest")
+      ->capture_default_str()
+      ->type_name("X");
+  command->add_option("--speed", options->how.speed, "2 is twice as fast")->capture_default_str()->type_name("X");
+  command->add_option("--seed", options->how.seed, "of what is random")->capture_default_str()->type_name("N");
+  command->add_option("--vocoder", options->vocoder, "HiFi-GAN generator V1 as safetensors; without it Griffin-Lim")
+      ->type_name("FILE");
+  command->add_option("--device", options->device, "cpu or cuda:N")->capture_default_str()->type_name("");
+  command->callback(
+      [&program, options] { program.run = [options](Console& console) { return synthesise(*options, console); }; });
+}
+
+}  // namespace myxtts

@@ -1,0 +1,134 @@
+#include "loader/crossing.h"
+
+#include "base/bounded_queue.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "loader/batch_memory.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace myxtts {
+
+struct Crossing::State {
+  State(std::unique_ptr<BatchSource> loader_, std::unique_ptr<CrossingLink> link_, const CrossingOptions& options_)
+      : loader(std::move(loader_)),
+        link(std::move(link_)),
+        options(options_),
+        batches(options.places),
+        free(options.places),
+        ready(options.places) {
+    for (size_t i = 0; i < options.places; ++i) free.push(i);
+    thread = std::thread([this] {
+      try {
+        carry_batches();
+        end(nullptr);
+      } catch (...) {
+        end(std::current_exception());
+      }
+    });
+  }
+
+  ~State() {
+    stop();
+    thread.join();
+  }
+
+  void stop() {
+    free.close();
+    loader->stop();
+    end(nullptr);
+  }
+
+  // The consumer gets the error after the batches that were carried before it.
+  void end(const std::exception_ptr& error) {
+    ready.close(error);
+    const std::lock_guard lock(mutex);
+    ended = true;
+    changed.notify_all();
+  }
+
+  void carry_batches() {
+    for (;;) {
+      const std::optional<size_t> place = free.pop();
+      if (!place) return;
+      const LoadedBatch& from = loader->next(link->stream());
+      LoadedBatch& to = batches[*place];
+      to = from;
+      lay_out(to, link->place(*place));
+      link->carry(*place, from, to);
+      if (!ready.push(*place)) return;
+      const std::lock_guard lock(mutex);
+      ++carried;
+      changed.notify_all();
+    }
+  }
+
+  void wait_for_start() {
+    const int64_t start_ns = now_ns();
+    std::unique_lock lock(mutex);
+    changed.wait_until(lock,
+                       begun + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::duration<double>(options.start_delay_s)),
+                       [&] { return ended; });
+    changed.wait(lock, [&] { return ended || carried >= options.places; });
+    started = true;
+    start_waited_ns = now_ns() - start_ns;
+  }
+
+  // The link goes first: it waits for copies that still read the loader's memory.
+  const std::unique_ptr<BatchSource> loader;
+  const std::unique_ptr<CrossingLink> link;
+  const CrossingOptions options;
+  const std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+  std::vector<LoadedBatch> batches;  // per place
+  BoundedQueue<size_t> free, ready;
+  std::optional<size_t> with_consumer;
+  bool started = false;
+  int64_t start_waited_ns = 0;
+  uint64_t taken = 0;
+  double seconds_of_audio = 0;
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t carried = 0;
+  bool ended = false;
+  std::thread thread;
+};
+
+Crossing::Crossing(std::unique_ptr<BatchSource> loader, std::unique_ptr<CrossingLink> link,
+                   const CrossingOptions& options)
+    : state_(std::make_unique<State>(std::move(loader), std::move(link), options)) {}
+
+Crossing::~Crossing() = default;
+
+const LoadedBatch& Crossing::next(StreamHandle consumer) {
+  State& state = *state_;
+  if (!state.started) state.wait_for_start();
+  if (state.with_consumer) {
+    state.link->give_back(*state.with_consumer, consumer);
+    state.free.push(*std::exchange(state.with_consumer, std::nullopt));
+  }
+  const std::optional<size_t> place = state.ready.pop();
+  if (!place) fail("loader", "it was stopped");
+  state.with_consumer = place;
+  state.link->take(*place, consumer);
+  ++state.taken;
+  state.seconds_of_audio += state.batches[*place].seconds;
+  return state.batches[*place];
+}
+
+LoaderStats Crossing::stats() const {
+  LoaderStats stats = state_->loader->stats();
+  stats.batches = state_->taken, stats.seconds_of_audio = state_->seconds_of_audio;
+  stats.consumer_waits_s = static_cast<double>(state_->ready.stats().pop_wait_ns + state_->start_waited_ns) * 1e-9;
+  return stats;
+}
+
+void Crossing::stop() { state_->stop(); }
+
+}  // namespace myxtts

@@ -1,0 +1,63 @@
+// The Multi-GPU mode: takes batches from a loader on one device and carries them to another, where the model is. A
+// thread of its own queues the copies; neither it nor the consumer waits for a device.
+//
+//   loader on the data device ─► copy ─► a few places on the model device ─► next()
+#pragma once
+
+#include "loader/loader.h"
+
+#include <cstddef>
+#include <memory>
+
+namespace myxtts {
+
+// What a crossing needs of the two devices: places on the model's, copies between them, and order among those. Tests
+// have one in host memory.
+class CrossingLink {
+ public:
+  virtual ~CrossingLink() = default;
+
+  // What batches are taken with from the loader: copies are queued behind it.
+  virtual StreamHandle stream() = 0;
+  // The memory of a place on the model device.
+  virtual std::byte* place(size_t number) = 0;
+  // Queues the copy of `from` to `to`, which lies in that place, behind the consumer's last use of it. Crossing's
+  // thread.
+  virtual void carry(size_t number, const LoadedBatch& from, const LoadedBatch& to) = 0;
+  // Makes `consumer` wait until what was carried has arrived; marks the end of its use. The consumer's thread.
+  virtual void take(size_t number, StreamHandle consumer) = 0;
+  virtual void give_back(size_t number, StreamHandle consumer) = 0;
+};
+
+struct CrossingOptions {
+  size_t places = 4;
+  double start_delay_s = 0;
+};
+
+struct GpuLinkOptions {
+  int data_device = 0, model_device = 0;
+  bool staged = false;  // through page-locked host memory
+  bool overlap = true;  // false: a batch has arrived before the next one leaves
+  size_t place_bytes = 0;
+};
+std::unique_ptr<CrossingLink> make_gpu_link(const CrossingOptions& options, const GpuLinkOptions& link);
+
+class Crossing : public BatchSource {
+ public:
+  Crossing(std::unique_ptr<BatchSource> loader, std::unique_ptr<CrossingLink> link, const CrossingOptions& options);
+  ~Crossing() override;  // at once, wherever it is
+  Crossing(const Crossing&) = delete;
+  Crossing& operator=(const Crossing&) = delete;
+
+  // The first one also waits until the delay has passed since the start and every place is filled.
+  const LoadedBatch& next(StreamHandle consumer = nullptr) override;
+  // The loader's, but for what the consumer waited.
+  LoaderStats stats() const override;
+  void stop() override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace myxtts

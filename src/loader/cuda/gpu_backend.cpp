@@ -1,0 +1,479 @@
+#include "audio/wav.h"
+#include "base/bounded_queue.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "features/mel_gpu.h"
+#include "loader/backend.h"
+#include "loader/batch.h"
+#include "loader/cuda/handles.h"
+#include "loader/cuda/host_cache.h"
+#include "loader/cuda/registered_files.h"
+#include "loader/replace.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace myxtts {
+namespace {
+
+constexpr size_t staging_areas = 4;
+constexpr size_t copy_streams = 2;  // in turn, so that the wire does not rest between two batches
+constexpr uint64_t nowhere = std::numeric_limits<uint64_t>::max();
+
+uint64_t aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// What goes to the GPU beside the samples, in one piece: tokens, lengths, and where the samples lie.
+struct HeadLayout {
+  size_t tokens = 0, text_lengths = 0, mel_lengths = 0, clips = 0, bytes = 0;
+
+  HeadLayout() = default;
+  HeadLayout(int64_t rows, int64_t text_length) {
+    const auto count = static_cast<size_t>(rows);
+    text_lengths = count * static_cast<size_t>(text_length) * sizeof(int32_t);
+    mel_lengths = text_lengths + count * sizeof(int32_t);
+    clips = aligned(mel_lengths + count * sizeof(int32_t));
+    bytes = clips + count * sizeof(GpuClip);
+  }
+};
+
+// A clip that is kept, is on its way there, or could not be read.
+struct CachedClip {
+  enum class State { coming, here, lost };
+  std::atomic<State> state = State::coming;
+  GpuClip where;                            // on the GPU; of one in host memory all but the place
+  std::byte* host = nullptr;                // its place in host memory; null: it is kept on the GPU
+  std::span<const std::byte> host_samples;  // what is uploaded of it
+  double seconds = 0;
+  uint32_t mel_frames = 0;
+  std::vector<uint16_t> tokens;
+};
+
+struct Row {
+  uint64_t offset = nowhere;  // of its bytes among the batch's, in the slab and on the GPU
+  uint64_t room = 0;
+  CachedClip* cached = nullptr;  // where it is kept, or is to be
+  bool from_cache = false;
+  bool in_slab = false;                    // read into the slab where it was planned
+  bool set_apart = false;                  // too large for that, as a substitute may be: read into a place of its own
+  std::span<const std::byte> mapped = {};  // samples that the GPU copies from where they lie, not from the slab
+  GpuClip clip;
+};
+
+// Pinned memory that a batch is read into: its head, then its samples.
+struct Slab {
+  explicit Slab(size_t bytes) : memory(bytes, true) {}
+  HostBuffer memory;
+  Event copied;
+};
+
+struct SlotState {
+  DeviceBuffer memory;  // head and mel
+  HeadLayout head;
+  Slab* slab = nullptr;
+  uint64_t staging = 0;  // its staging area in the arena
+  uint64_t base = 0;     // where its samples go: there, or to where they stay
+  uint64_t planned_bytes = 0;
+  size_t shape = 0;
+  std::vector<Row> rows;
+  Event ready, consumed;
+};
+
+ByteSource memory_source(const std::string& name, std::span<const std::byte> bytes) {
+  return {name, bytes.size(), [bytes](uint64_t offset, std::span<std::byte> into) -> size_t {
+            if (offset >= bytes.size()) return 0;
+            const size_t count = std::min<size_t>(into.size(), bytes.size() - offset);
+            std::memcpy(into.data(), bytes.data() + offset, count);
+            return count;
+          }};
+}
+
+// Several copies by one call where the toolkit and the driver know it.
+void copy_all(const std::vector<void*>& targets, const std::vector<const void*>& sources,
+              const std::vector<size_t>& sizes, cudaStream_t stream) {
+#if CUDART_VERSION >= 13000
+  if (sizes.size() > 2) {
+    cudaMemcpyAttributes attributes{};
+    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    size_t first = 0;
+    const cudaError_t status = cudaMemcpyBatchAsync(targets.data(), sources.data(), sizes.data(), sizes.size(),
+                                                    &attributes, &first, 1, stream);
+    if (status == cudaSuccess) return;
+    cudaGetLastError();
+  }
+#endif
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    CUDA_CHECK(cudaMemcpyAsync(targets[i], sources[i], sizes[i], cudaMemcpyHostToDevice, stream));
+  }
+}
+
+class GpuBackend : public LoaderBackend {
+ public:
+  GpuBackend(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options)
+      : corpus_(corpus),
+        plan_(plan),
+        device_(options.device),
+        overlap_(options.overlap),
+        files_(options.device),
+        free_slabs_(slab_count(options)),
+        slots_(options.ring_batches),
+        cache_end_(options.gpu_cache_bytes),
+        // Shards are registered: their clips lie in locked memory already.
+        host_cache_(corpus.index.size() > 0 && corpus.index.clip(0).place.part ? 0 : options.host_cache_bytes),
+        copies_(copy_streams) {
+    CUDA_CHECK(cudaSetDevice(device_));
+    uint64_t mel_bytes = 0;
+    MelGpuLimits limits;
+    for (const Shape& shape : plan.shapes()) {
+      const int64_t rows = shape.batch_size / static_cast<int64_t>(options.world_size);
+      uint64_t row_bytes = 0;
+      for (const uint32_t clip : shape.clips) row_bytes = std::max(row_bytes, corpus.index.loaded_bytes(clip));
+      row_bytes_.push_back(aligned(row_bytes));
+      half_batch_bytes_ = std::max(half_batch_bytes_, static_cast<uint64_t>(rows) * row_bytes_.back());
+      head_bytes_ = std::max(head_bytes_, aligned(HeadLayout(rows, shape.text_length).bytes));
+      mel_bytes =
+          std::max(mel_bytes, static_cast<uint64_t>(rows * shape.mel_frames * corpus.mel.n_mels) * sizeof(float));
+      limits.clips = std::max(limits.clips, static_cast<int>(rows));
+      limits.frames = std::max(limits.frames, shape.mel_frames);
+      limits.samples = std::max(limits.samples, (shape.mel_frames + 8) * corpus.mel.hop_length + corpus.mel.n_fft);
+    }
+    for (const auto& [rate, count] : corpus.index.summary().sample_rates)
+      limits.sample_rates.push_back(std::stoi(rate));
+    mel_ = std::make_unique<MelGpu>(corpus.mel, device_, limits);
+    batch_bytes_ = 2 * half_batch_bytes_;  // clips as planned, and a place for each row's substitute
+    for (size_t i = 0; i < slab_count(options); ++i) {
+      slabs_.push_back(std::make_unique<Slab>(head_bytes_ + batch_bytes_));
+      free_slabs_.push(slabs_.back().get());
+    }
+    arena_ = DeviceBuffer(device_, staging_areas * batch_bytes_ + cache_end_);
+    for (SlotState& slot : slots_) slot.memory = DeviceBuffer(device_, head_bytes_ + mel_bytes);
+    if (cache_end_ + options.host_cache_bytes > 0) cached_.resize(corpus.index.size());
+  }
+
+  ~GpuBackend() override { cudaSetDevice(device_); }
+
+  std::vector<size_t> begin(LoaderSlot& slot) override {
+    CUDA_CHECK(cudaSetDevice(device_));
+    SlotState& state = slots_[slot.number];
+    const std::optional<Slab*> slab = free_slabs_.pop();
+    if (!slab) fail("loader", "it was stopped");
+    state.slab = *slab;
+    state.slab->copied.wait();
+    state.head = HeadLayout(slot.batch.rows, slot.batch.text_length);
+    std::memset(state.slab->memory.data(), 0, state.head.bytes);
+    const size_t count = slot.planned.clips.size();
+    state.rows.assign(count, Row());
+    state.shape = slot.batch.shape;
+    std::vector<size_t> needed, in_host_memory;
+    for (size_t row = 0; row < count; ++row) {
+      const uint32_t number = slot.planned.clips[row];
+      if (number == no_clip) continue;
+      Row& one = state.rows[row];
+      one.room = corpus_.index.loaded_bytes(number);
+      if (!cached_.empty() && cached_[number] != nullptr && cached_[number]->state != CachedClip::State::lost) {
+        one.cached = cached_[number].get(), one.from_cache = true;
+        if (one.cached->host != nullptr) in_host_memory.push_back(row);
+      } else {
+        needed.push_back(row);
+      }
+    }
+    state.staging = state.base = slot.sequence % staging_areas * batch_bytes_;
+    const bool on_gpu = in_host_memory.empty() && keep_on_gpu(slot, state, needed);
+    if (!on_gpu) keep_in_host_memory(slot, state, needed, in_host_memory);
+    // What is read into the slab first, so that it is copied in one piece.
+    uint64_t bytes = 0;
+    const auto place = [&](size_t row) {
+      state.rows[row].offset = bytes;
+      bytes += aligned(state.rows[row].room);
+    };
+    for (const size_t row : needed) {
+      if (!keeps_in_host_memory(state.rows[row])) place(row);
+    }
+    state.planned_bytes = bytes;
+    for (const size_t row : in_host_memory) place(row);
+    if (bytes > half_batch_bytes_)
+      fail("loader", "a batch has {} bytes where {} were expected", bytes, half_batch_bytes_);
+    return needed;
+  }
+
+  uint64_t make_row(LoaderSlot& slot, size_t row) override {
+    SlotState& state = slots_[slot.number];
+    Row& one = state.rows[row];
+    uint64_t bytes = 0;
+    const auto load = [&](const CorpusClip& clip) {
+      const std::vector<uint16_t> tokens = tokens_of(corpus_, clip);
+      bytes = load_samples(clip, slot, row);
+      put_head(state, slot.batch, row, tokens, clip.length.mel_frames);
+      slot.seconds[row] = clip.seconds();
+      if (one.cached != nullptr && !one.from_cache) {
+        one.cached->tokens = tokens, one.cached->mel_frames = clip.length.mel_frames;
+        one.cached->seconds = clip.seconds(), one.cached->where = one.clip;
+        if (one.cached->host != nullptr) one.cached->host_samples = one.mapped;
+      }
+    };
+    slot.batch.clips[row] =
+        load_or_replace(corpus_, plan_, slot.batch.shape, slot.planned.clips[row], slot.bad[row], load);
+    if (slot.batch.clips[row] == no_clip) one.clip = {}, one.in_slab = one.set_apart = false, one.mapped = {};
+    // A substitute is not kept: it is looked for again each time.
+    if (one.cached != nullptr && !one.from_cache) {
+      one.cached->state = slot.bad[row].empty() ? CachedClip::State::here : CachedClip::State::lost;
+    }
+    return bytes;
+  }
+
+  void finish(LoaderSlot& slot) override {
+    CUDA_CHECK(cudaSetDevice(device_));
+    SlotState& state = slots_[slot.number];
+    LoadedBatch& batch = slot.batch;
+    std::byte* const host = state.slab->memory.data();
+    for (size_t row = 0; row < state.rows.size(); ++row) {
+      Row& one = state.rows[row];
+      if (!one.from_cache) continue;
+      if (one.cached->state == CachedClip::State::here) {
+        put_head(state, batch, row, one.cached->tokens, one.cached->mel_frames);
+        one.clip = one.cached->where;
+        if (one.cached->host != nullptr) {
+          one.mapped = one.cached->host_samples;
+          one.clip.offset_bytes = place_on_gpu(state, one.offset);
+        }
+        slot.seconds[row] = one.cached->seconds;
+      } else {  // it turned out to be broken after this batch had counted on it
+        one.from_cache = false, one.cached = nullptr;
+        make_row(slot, row);
+      }
+    }
+    bool plain = true;
+    auto* const table = reinterpret_cast<GpuClip*>(host + state.head.clips);
+    for (size_t row = 0; row < state.rows.size(); ++row) {
+      const GpuClip& clip = table[row] = state.rows[row].clip;
+      plain =
+          plain && (clip.samples == 0 || (clip.format == SampleFormat::pcm_16 && clip.channels == 1 &&
+                                          clip.sample_rate == corpus_.mel.sample_rate && clip.offset_bytes % 2 == 0));
+    }
+
+    auto* const arena = static_cast<std::byte*>(arena_.data());
+    auto* const memory = static_cast<std::byte*>(state.memory.data());
+    const cudaStream_t copies = copies_[slot.sequence % copy_streams].get();
+    state.consumed.hold_up(copies);
+    copy_samples(slot.sequence, state, arena, copies);
+    CUDA_CHECK(cudaMemcpyAsync(memory, host, state.head.bytes, cudaMemcpyHostToDevice, copies));
+    state.slab->copied.record(copies);
+    state.slab->copied.hold_up(features_.get());
+    free_slabs_.push(std::exchange(state.slab, nullptr));
+
+    batch.tokens = reinterpret_cast<int32_t*>(memory);
+    batch.text_lengths = reinterpret_cast<int32_t*>(memory + state.head.text_lengths);
+    batch.mel_lengths = reinterpret_cast<int32_t*>(memory + state.head.mel_lengths);
+    batch.mel = reinterpret_cast<float*>(memory + head_bytes_);
+    mel_->run(arena, reinterpret_cast<const GpuClip*>(memory + state.head.clips), static_cast<int>(batch.rows), plain,
+              batch.mel, batch.mel_frames, MelType::float32, 0.0F, features_.get());
+    state.ready.record(features_.get());
+    if (!overlap_) state.ready.wait();
+  }
+
+  void take(LoaderSlot& slot, StreamHandle consumer) override {
+    CUDA_CHECK(cudaSetDevice(device_));
+    slots_[slot.number].ready.hold_up(consumer);
+  }
+  void give_back(LoaderSlot& slot, StreamHandle consumer) override {
+    CUDA_CHECK(cudaSetDevice(device_));
+    slots_[slot.number].consumed.record(consumer);
+  }
+  void stop() override { free_slabs_.close(); }
+
+ private:
+  static size_t slab_count(const LoaderOptions& options) {
+    return std::min(options.ring_batches, std::max(options.reading_batches, options.most_reading_batches));
+  }
+
+  static bool keeps_in_host_memory(const Row& row) { return row.cached != nullptr && row.cached->host != nullptr; }
+
+  CachedClip& new_cached(uint32_t number) {
+    cached_[number] = std::make_unique<CachedClip>();
+    return *cached_[number];
+  }
+
+  // The batch's clips go straight to where they will stay, if there is room for all of them.
+  bool keep_on_gpu(LoaderSlot& slot, SlotState& state, const std::vector<size_t>& needed) {
+    uint64_t bytes = 0;
+    for (const size_t row : needed) bytes += aligned(state.rows[row].room);
+    if (bytes == 0 || cache_used_ + bytes > cache_end_) return false;
+    for (const size_t row : needed) {
+      if (cached_[slot.planned.clips[row]] != nullptr) return false;  // one that was lost is never kept
+    }
+    state.base = staging_areas * batch_bytes_ + cache_used_;
+    cache_used_ += bytes;
+    for (const size_t row : needed) state.rows[row].cached = &new_cached(slot.planned.clips[row]);
+    return true;
+  }
+
+  // Those for which there is room are read to where they will stay, and copied to the GPU from there.
+  void keep_in_host_memory(LoaderSlot& slot, SlotState& state, const std::vector<size_t>& needed,
+                           std::vector<size_t>& in_host_memory) {
+    for (const size_t row : needed) {
+      const uint32_t number = slot.planned.clips[row];
+      if (cached_.empty() || cached_[number] != nullptr) continue;
+      std::byte* const memory = host_cache_.add(aligned(state.rows[row].room));
+      if (memory == nullptr) continue;
+      CachedClip& cached = new_cached(number);
+      cached.host = memory;
+      state.rows[row].cached = &cached;
+      in_host_memory.push_back(row);
+    }
+  }
+
+  void put_head(SlotState& state, const LoadedBatch& batch, size_t row, const std::vector<uint16_t>& tokens,
+                uint32_t mel_frames) const {
+    std::byte* const host = state.slab->memory.data();
+    auto* const numbers = reinterpret_cast<int32_t*>(host) + static_cast<int64_t>(row) * batch.text_length;
+    std::copy(tokens.begin(), tokens.end(), numbers);
+    reinterpret_cast<int32_t*>(host + state.head.text_lengths)[row] = static_cast<int32_t>(tokens.size());
+    reinterpret_cast<int32_t*>(host + state.head.mel_lengths)[row] = static_cast<int32_t>(mel_frames);
+  }
+
+  // Where in the slab `bytes` bytes of the row go: where it was planned, or to the row's place for substitutes.
+  uint64_t place_in_slab(const LoaderSlot& slot, size_t row, uint64_t bytes) {
+    Row& one = slots_[slot.number].rows[row];
+    one.set_apart = one.offset >= slots_[slot.number].planned_bytes || bytes > one.room;
+    if (!one.set_apart) return one.offset;
+    const uint64_t room = row_bytes_[slot.batch.shape];
+    if (bytes > room) fail("loader", "a clip has {} bytes where the index says at most {}", bytes, room);
+    return half_batch_bytes_ + row * room;
+  }
+
+  // What was planned goes to the batch's base, substitutes to the staging area, at the same place.
+  uint64_t place_on_gpu(const SlotState& state, uint64_t offset) const {
+    return offset + (offset < half_batch_bytes_ ? state.base : state.staging);
+  }
+
+  // Brings the used part of the clip's samples on its way and says where they will be. Returns the bytes.
+  uint64_t load_samples(const CorpusClip& clip, const LoaderSlot& slot, size_t row) {
+    SlotState& state = slots_[slot.number];
+    Row& one = state.rows[row];
+    one.mapped = {}, one.in_slab = false;
+    // Where it is to be kept in host memory it is read there; a substitute never is.
+    std::byte* const kept =
+        keeps_in_host_memory(one) && !one.from_cache && slot.bad[row].empty() ? one.cached->host : nullptr;
+    if (!clip.wav) return load_decoded(clip, slot, row, kept);
+    const std::span<const std::byte> file = clip.place.part ? files_.bytes_of(clip.place.path) : std::span<std::byte>();
+    if (clip.place.first_byte < file.size() && clip.place.bytes <= file.size() - clip.place.first_byte) {
+      const std::span<const std::byte> bytes = file.subspan(clip.place.first_byte, clip.place.bytes);
+      const WavLayout layout = layout_of(clip, bytes);
+      const auto frame = static_cast<uint64_t>(layout.frame_bytes());
+      const auto samples = bytes.subspan(layout.data_offset_bytes + clip.first_sample * frame, clip.samples * frame);
+      one.clip = gpu_clip(clip, layout, place_on_gpu(state, place_in_slab(slot, row, samples.size())));
+      one.mapped = samples;
+      return samples.size();
+    }
+    if (kept != nullptr && clip.place.bytes > one.room) changed(clip);
+    const uint64_t offset = kept != nullptr ? one.offset : place_in_slab(slot, row, clip.place.bytes);
+    const std::span bytes(kept != nullptr ? kept : state.slab->memory.data() + head_bytes_ + offset, clip.place.bytes);
+    read_bytes(clip.place, bytes);
+    const WavLayout layout = layout_of(clip, bytes);
+    const auto frame = static_cast<uint64_t>(layout.frame_bytes());
+    const uint64_t first_byte = layout.data_offset_bytes + clip.first_sample * frame;
+    if (kept != nullptr) {
+      one.mapped = bytes.subspan(first_byte, clip.samples * frame);
+      one.clip = gpu_clip(clip, layout, place_on_gpu(state, offset));
+    } else {
+      one.clip = gpu_clip(clip, layout, place_on_gpu(state, offset) + first_byte);
+      one.in_slab = true;
+    }
+    return bytes.size();
+  }
+
+  uint64_t load_decoded(const CorpusClip& clip, const LoaderSlot& slot, size_t row, std::byte* kept) {
+    SlotState& state = slots_[slot.number];
+    Row& one = state.rows[row];
+    const Clip audio = read_clip(clip.place, clip.first_sample, clip.samples);
+    if (audio.samples.size() != clip.samples || audio.sample_rate != clip.sample_rate) changed(clip);
+    const uint64_t bytes = clip.samples * sizeof(float);
+    if (kept != nullptr && bytes > one.room) changed(clip);
+    const uint64_t offset = kept != nullptr ? one.offset : place_in_slab(slot, row, bytes);
+    std::byte* const target = kept != nullptr ? kept : state.slab->memory.data() + head_bytes_ + offset;
+    std::memcpy(target, audio.samples.data(), bytes);
+    one.clip =
+        gpu_clip(clip, {SampleFormat::float_32, 1, clip.sample_rate, 0, clip.samples}, place_on_gpu(state, offset));
+    one.in_slab = kept == nullptr;
+    if (kept != nullptr) one.mapped = std::span(target, bytes);
+    return clip.place.bytes;
+  }
+
+  [[noreturn]] static void changed(const CorpusClip& clip) {
+    fail("loader", "{} has changed since the corpus was prepared", clip.place.name());
+  }
+
+  static WavLayout layout_of(const CorpusClip& clip, std::span<const std::byte> bytes) {
+    const WavLayout layout = parse_wav(memory_source(clip.place.name(), bytes));
+    if (layout.sample_rate != clip.sample_rate || clip.first_sample > layout.frames ||
+        clip.samples > layout.frames - clip.first_sample) {
+      changed(clip);
+    }
+    return layout;
+  }
+
+  static GpuClip gpu_clip(const CorpusClip& clip, const WavLayout& layout, uint64_t at) {
+    return {at, static_cast<uint32_t>(clip.samples), layout.sample_rate, layout.channels, layout.format};
+  }
+
+  void copy_samples(uint64_t sequence, const SlotState& state, std::byte* arena, cudaStream_t copies) {
+    const std::byte* const samples = state.slab->memory.data() + head_bytes_;
+    bool planned = false;  // something lies in the slab where it was planned
+    std::vector<const void*> sources;
+    std::vector<void*> targets;
+    std::vector<size_t> sizes;
+    const auto copy = [&](uint64_t to, const std::byte* from, uint64_t bytes) {
+      targets.push_back(arena + to), sources.push_back(from), sizes.push_back(bytes);
+    };
+    for (size_t row = 0; row < state.rows.size(); ++row) {
+      const Row& one = state.rows[row];
+      planned = planned || (one.in_slab && !one.set_apart);
+      if (!one.mapped.empty()) copy(one.clip.offset_bytes, one.mapped.data(), one.mapped.size());
+      if (one.in_slab && one.set_apart) {
+        const uint64_t room = row_bytes_[state.shape], at = half_batch_bytes_ + row * room;
+        copy(state.staging + at, samples + at, room);
+      }
+    }
+    if (!planned && sizes.empty()) return;
+    // The mel of the batch that had this staging area before must be done with it.
+    const Event*& user = staging_users_[sequence % staging_areas];
+    if (user != nullptr) user->hold_up(copies);
+    user = &state.ready;
+    // First all that was planned, in one piece; then, over it, the rows that come from elsewhere.
+    if (planned) {
+      CUDA_CHECK(cudaMemcpyAsync(arena + state.base, samples, state.planned_bytes, cudaMemcpyHostToDevice, copies));
+    }
+    copy_all(targets, sources, sizes, copies);
+  }
+
+  const Corpus& corpus_;
+  const BatchPlan& plan_;
+  const int device_;
+  const bool overlap_;
+  uint64_t half_batch_bytes_ = 0, batch_bytes_ = 0, head_bytes_ = 0;
+  std::vector<uint64_t> row_bytes_;  // of the largest clip, per shape
+  RegisteredFiles files_;
+  std::vector<std::unique_ptr<Slab>> slabs_;
+  BoundedQueue<Slab*> free_slabs_;
+  DeviceBuffer arena_;  // the staging areas, then the clips that stay
+  std::vector<SlotState> slots_;
+  const Event* staging_users_[staging_areas] = {};
+  std::unique_ptr<MelGpu> mel_;
+  std::vector<std::unique_ptr<CachedClip>> cached_;
+  uint64_t cache_used_ = 0;
+  const uint64_t cache_end_;
+  HostCache host_cache_;
+  std::vector<Stream> copies_;
+  Stream features_;
+};
+
+}  // namespace
+
+std::unique_ptr<LoaderBackend> make_gpu_backend(const Corpus& corpus, const BatchPlan& plan,
+                                                const LoaderOptions& options) {
+  CUDA_CHECK(cudaSetDevice(options.device));
+  return std::make_unique<GpuBackend>(corpus, plan, options);
+}
+
+}  // namespace myxtts

@@ -1,0 +1,32 @@
+#include "loader/cuda/registered_files.h"
+
+#include <cuda_runtime_api.h>
+
+namespace myxtts {
+
+RegisteredFiles::~RegisteredFiles() {
+  for (auto& [path, file] : files_) {
+    if (file.registered) cudaHostUnregister(const_cast<std::byte*>(file.mapped->bytes().data()));
+  }
+}
+
+std::span<const std::byte> RegisteredFiles::bytes_of(const std::filesystem::path& path) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = files_.try_emplace(path.string());
+  File& file = found->second;
+  if (is_new) {
+    file.mapped = std::make_unique<MappedFile>(path);
+    const std::span<const std::byte> bytes = file.mapped->bytes();
+    if (!bytes.empty() && registered_bytes_ + bytes.size() <= most_bytes_) {
+      cudaSetDevice(device_);  // workers call this, and nothing else of CUDA
+      const cudaError_t status =
+          cudaHostRegister(const_cast<std::byte*>(bytes.data()), bytes.size(), cudaHostRegisterReadOnly);
+      file.registered = status == cudaSuccess;
+      if (!file.registered) cudaGetLastError();  // not sticky: the file is read instead
+    }
+    if (file.registered) registered_bytes_ += bytes.size();
+  }
+  return file.registered ? file.mapped->bytes() : std::span<const std::byte>();
+}
+
+}  // namespace myxtts

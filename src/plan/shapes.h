@@ -1,0 +1,33 @@
+// The few static shapes that a corpus is fed in: chosen once from its lengths so that little is padding.
+#pragma once
+
+#include "corpus/index.h"
+#include "settings/config.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace myxtts {
+
+struct Shape {
+  int64_t text_length = 0;  // tokens, a multiple of 8
+  int64_t mel_frames = 0;   // a multiple of 8
+  int64_t batch_size = 0;
+  std::vector<uint32_t> clips;  // numbers in the index: those that fit no smaller shape
+};
+
+struct ShapePlan {
+  std::vector<Shape> shapes;      // from short to long, with the clips to train on
+  std::vector<Shape> validation;  // the same shapes, with the clips held out
+  double padding = 0;             // share of all mel frames fed in training that is padding
+};
+
+// At most data.shape_buckets shapes that together pad the fewest frames (exact, by dynamic programming), each with at
+// least a batch of clips. With data.batch_frames every shape's batch has about that many frames.
+ShapePlan plan_shapes(std::span<const ClipLength> clips, const DataConfig& data);
+
+// The same shapes with other clips, to validate on another corpus; clips that fit none go to `unfit`.
+std::vector<Shape> fit_to_shapes(std::span<const ClipLength> clips, const std::vector<Shape>& shapes,
+                                 std::vector<uint32_t>& unfit);
+
+}  // namespace myxtts

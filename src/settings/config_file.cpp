@@ -1,0 +1,174 @@
+#include "settings/config_file.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/nearest.h"
+#include "settings/config_presets.h"
+#include "settings/settings.h"
+
+#include <set>
+
+#include <yaml-cpp/yaml.h>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr uint64_t max_config_bytes = 1 << 20;
+
+// Reads one YAML text into a configuration; every error says file and line.
+class YamlReader {
+ public:
+  YamlReader(ResolvedConfig& config, std::string origin, Source::Kind kind)
+      : config_(config), origin_(std::move(origin)), kind_(kind) {}
+
+  void read(const YAML::Node& root) {
+    if (!root.IsMap()) reject_input("config", "{} holds no settings; write keys such as 'batch_size: 16'", origin_);
+    for (const auto& entry : root) {
+      const std::string name = key_of(entry.first);
+      if (name == "preset") continue;
+      if (name == "mel_presets") {
+        read_mel_presets(entry.second);
+      } else if (name == "data" || name == "model" || name == "training") {
+        read_section(name, entry.second);
+      } else {
+        read_value(name, name, entry.first, entry.second);
+      }
+    }
+  }
+
+ private:
+  std::string where(const YAML::Node& node) const { return fmt::format("{}:{}", origin_, node.Mark().line + 1); }
+
+  std::string key_of(const YAML::Node& node) const {
+    if (!node.IsScalar()) reject_input("config", "a key is not a plain word ({})", where(node));
+    return node.Scalar();
+  }
+
+  void read_section(const std::string& section, const YAML::Node& values) {
+    if (values.IsNull()) return;
+    if (!values.IsMap()) {
+      reject_input("config", "{} is not a section of keys ({}); indent its keys below it", section, where(values));
+    }
+    for (const auto& entry : values) {
+      const std::string key = key_of(entry.first);
+      read_value(key, section + "." + key, entry.first, entry.second);
+    }
+  }
+
+  void read_value(const std::string& key, const std::string& name, const YAML::Node& key_node,
+                  const YAML::Node& value) {
+    const Field* field = find_field(name);
+    if (field == nullptr) unknown_key(key, name, key_node);
+    const Source source{kind_, kind_ == Source::Kind::file ? where(key_node) : origin_};
+    if (!value.IsScalar()) {
+      reject_input("config", "{} has no single value ({}); it must be {}", field->name(), where(key_node),
+                   allowed_text(*field));
+    }
+    if (!seen_.insert(field->name()).second) {
+      reject_input("config", "{} is set a second time ({}); keep one of the two", field->name(), where(key_node));
+    }
+    set_field(config_, *field, value.Scalar(), source);
+  }
+
+  [[noreturn]] void unknown_key(const std::string& key, const std::string& name, const YAML::Node& node) const {
+    const Field* elsewhere = find_field(key);
+    const Field* near = elsewhere != nullptr ? elsewhere : find_field(nearest(key, field_names()));
+    reject_input("config", "{} is not a setting ({}); did you mean {}?", name, where(node), near->name());
+  }
+
+  void read_mel_presets(const YAML::Node& presets) {
+    if (!presets.IsMap()) reject_input("config", "mel_presets is not a section of presets ({})", where(presets));
+    for (const auto& preset : presets) {
+      const std::string name = key_of(preset.first);
+      if (!preset.second.IsMap()) {
+        reject_input("config", "mel preset {} has no settings ({})", name, where(preset.first));
+      }
+      for (const auto& entry : preset.second) {
+        const std::string key = key_of(entry.first);
+        if (!entry.second.IsScalar())
+          reject_input("config", "{}.{} has no single value ({})", name, key, where(entry.first));
+        config_.values.mel_presets[name][key] = entry.second.Scalar();
+      }
+    }
+  }
+
+  ResolvedConfig& config_;
+  std::string origin_;
+  Source::Kind kind_;
+  std::set<std::string> seen_;
+};
+
+YAML::Node parse_yaml(const std::string& text, const std::string& origin) {
+  try {
+    return YAML::Load(text);
+  } catch (const YAML::Exception& error) {
+    reject_input("config", "{}:{} is not YAML: {}", origin, error.mark.line + 1, error.msg);
+  }
+}
+
+void apply_preset(ResolvedConfig& config, const std::string& name) {
+  for (const ConfigPreset& preset : config_presets()) {
+    if (name == preset.name) {
+      YamlReader(config, name, Source::Kind::preset).read(parse_yaml(preset.yaml, name));
+      return;
+    }
+  }
+  reject_input("config", "there is no preset '{}'; there are {}", name, fmt::join(config_preset_names(), ", "));
+}
+
+}  // namespace
+
+std::vector<std::string> config_preset_names() {
+  std::vector<std::string> names;
+  for (const ConfigPreset& preset : config_presets()) names.emplace_back(preset.name);
+  return names;
+}
+
+ResolvedConfig load_config(const fs::path& file, const std::string& preset, const std::vector<FlagValue>& flags) {
+  ResolvedConfig config;
+  YAML::Node root;
+  std::string preset_name = preset;
+  if (!file.empty()) {
+    root = parse_yaml(read_text_file(file, max_config_bytes), file.string());
+    if (root.IsMap() && root["preset"] && preset.empty()) {
+      if (!root["preset"].IsScalar()) reject_input("config", "preset in {} is not a name", file.string());
+      preset_name = root["preset"].Scalar();
+    }
+  }
+  if (!preset_name.empty()) apply_preset(config, preset_name);
+  if (!file.empty()) YamlReader(config, file.string(), Source::Kind::file).read(root);
+  for (const FlagValue& flag : flags) {
+    set_field(config, *find_field(flag.name), flag.text, {Source::Kind::flag, flag.flag});
+  }
+  apply_optimization_level(config);
+  return config;
+}
+
+std::string config_to_yaml(const Config& config) {
+  YAML::Emitter yaml;
+  yaml << YAML::BeginMap;
+  std::string section;
+  for (const Field& field : config_fields()) {
+    if (field.section != section) {
+      if (!section.empty()) yaml << YAML::EndMap;
+      yaml << YAML::Key << (section = field.section) << YAML::Value << YAML::BeginMap;
+    }
+    Config copy = config;
+    const FieldAddress address = field.address(copy);
+    const auto* text = std::get_if<std::string*>(&address);  // shown as `none` when it is empty
+    yaml << YAML::Key << field.key << YAML::Value << (text != nullptr ? **text : value_text(field, config));
+  }
+  yaml << YAML::EndMap;
+  if (!config.mel_presets.empty()) yaml << YAML::Key << "mel_presets" << YAML::Value << config.mel_presets;
+  yaml << YAML::EndMap;
+  return std::string(yaml.c_str()) + "\n";
+}
+
+Config config_from_yaml(const std::string& text, const std::string& origin) {
+  ResolvedConfig config;
+  YamlReader(config, origin, Source::Kind::file).read(parse_yaml(text, origin));
+  return config.values;
+}
+
+}  // namespace myxtts

@@ -1,0 +1,94 @@
+#include "synth/synthesizer.h"
+
+#include "base/error.h"
+#include "base/workers.h"
+#include "features/cpu/griffin_lim.h"
+#include "features/mel_spec.h"
+#include "model/hifigan.h"
+#include "model/voice.h"
+#include "synth/tensor_view.h"
+#include "synth/voice_file.h"
+#include "text/sentences.h"
+
+#include <map>
+#include <optional>
+
+#include <ATen/ATen.h>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr double pause_s = 0.2;  // between sentences
+
+HifiganGenerator read_vocoder(const fs::path& path, at::Device device, const MelSpec& mel) {
+  // It speaks the frames that it was trained on, and no others.
+  if (mel.hop_length != hifigan_hop) {
+    reject_input("synth", "{} makes {} samples a frame, the voice's frames have {}; leave --vocoder out", path.string(),
+                 hifigan_hop, mel.hop_length);
+  }
+  const SafetensorsFile file(path);
+  file.verify();
+  std::map<std::string, at::Tensor> tensors;
+  for (const std::string& name : file.names()) {
+    tensors[name] = as_tensor(file.tensor(name), path).clone().to(device);
+  }
+  return load_hifigan(tensors, mel.n_mels);
+}
+
+}  // namespace
+
+struct Synthesizer::State {
+  State(const fs::path& checkpoint, at::Device device, const fs::path& vocoder_file)
+      : description(read_voice_description(checkpoint)),
+        mel(resolve_mel_spec(description.config)),
+        voice(description.spec()),
+        weights(make_weights(voice.layout(), load_ema_weights(checkpoint, voice.layout()).to(device), false)) {
+    if (!vocoder_file.empty()) vocoder = read_vocoder(vocoder_file, device, mel);
+  }
+
+  VoiceDescription description;
+  MelSpec mel;
+  Voice voice;
+  Weights weights;
+  std::optional<HifiganGenerator> vocoder;
+};
+
+Synthesizer::Synthesizer(const fs::path& checkpoint, int device, const fs::path& vocoder)
+    : state_(std::make_unique<State>(
+          checkpoint, device < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)),
+          vocoder)) {}
+
+Synthesizer::~Synthesizer() = default;
+
+const VoiceDescription& Synthesizer::description() const { return state_->description; }
+int Synthesizer::sample_rate() const { return state_->mel.sample_rate; }
+
+std::vector<float> Synthesizer::say(const std::string& text, const SpeakOptions& options) const {
+  // Longer than what the voice was trained on is asking for trouble.
+  const auto longest = static_cast<size_t>(state_->description.config.data.max_text_length);
+  std::vector<float> samples;
+  for (const std::string& sentence : split_sentences(text, longest)) {
+    const std::vector<uint16_t> tokens = tokens_of_text(state_->description, sentence);
+    if (tokens.empty()) continue;
+    const at::Tensor mel = state_->voice.speak(state_->weights, {tokens.begin(), tokens.end()}, options).mel;
+    if (!samples.empty()) samples.insert(samples.end(), static_cast<size_t>(pause_s * sample_rate()), 0.0F);
+    std::vector<float> sound;
+    if (state_->vocoder) {
+      const at::Tensor made =
+          hifigan_sound(*state_->vocoder, mel.unsqueeze(0).to(state_->weights.flat.device())).cpu().contiguous();
+      sound.assign(made.const_data_ptr<float>(), made.const_data_ptr<float>() + made.numel());
+    } else {
+      GriffinLimOptions how;
+      how.threads = available_cores();
+      how.seed = options.seed;
+      sound =
+          griffin_lim(state_->mel, {mel.const_data_ptr<float>(), static_cast<size_t>(mel.numel())}, mel.size(0), how);
+    }
+    samples.insert(samples.end(), sound.begin(), sound.end());
+  }
+  if (samples.empty()) reject_input("synth", "there is nothing to say in \"{}\"", text);
+  return samples;
+}
+
+}  // namespace myxtts

@@ -1,0 +1,99 @@
+#include "synth/voice_description.h"
+
+#include "base/error.h"
+#include "features/mel_spec.h"
+#include "settings/config_file.h"
+#include "text/cleaner.h"
+#include "text/phonemes.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+namespace myxtts {
+
+VoiceSpec VoiceDescription::spec() const {
+  VoiceSpec spec;
+  spec.size = model_size(config.model.size);
+  spec.vocabulary = static_cast<int64_t>(vocabulary.size());
+  spec.n_mels = resolve_mel_spec(config).n_mels;
+  spec.mel_mean = mel_mean;
+  spec.mel_deviation = mel_deviation;
+  return spec;
+}
+
+std::map<std::string, std::string> VoiceDescription::to_metadata() const {
+  const nlohmann::json mel = {{"mean", mel_mean}, {"deviation", mel_deviation}};
+  return {{"config", config_to_yaml(config)}, {"vocabulary", vocabulary.to_json()}, {"corpus_mel", mel.dump()}};
+}
+
+VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std::string>& metadata,
+                                                 const std::filesystem::path& path) {
+  const auto text = [&](const char* key) -> const std::string& {
+    const auto found = metadata.find(key);
+    if (found == metadata.end())
+      reject_input("checkpoint", "{} is not a checkpoint of a voice: it has no '{}'", path.string(), key);
+    return found->second;
+  };
+  VoiceDescription voice;
+  voice.config = config_from_yaml(text("config"), path.string());
+  voice.vocabulary = Vocabulary::from_json(text("vocabulary"), path.string());
+  try {
+    const nlohmann::json mel = nlohmann::json::parse(text("corpus_mel"));
+    voice.mel_mean = mel.at("mean");
+    voice.mel_deviation = mel.at("deviation");
+  } catch (const nlohmann::json::exception& error) {
+    reject_input("checkpoint", "{} is damaged: {}", path.string(), error.what());
+  }
+  return voice;
+}
+
+std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text) {
+  const DataConfig& data = voice.config.data;
+  std::string symbols = clean_text(text, data.language);
+  if (data.text_tokens == "phonemes") symbols = to_phonemes({symbols}, data.language, {}, 1, {}).front();
+  try {
+    return voice.vocabulary.encode(symbols, data.blank_tokens);
+  } catch (const Error& error) {
+    reject_input("synth", "the voice was not trained on a character of \"{}\": {}", text, error.what());
+  }
+}
+
+void check_same_voice(const std::filesystem::path& path, const VoiceDescription& saved,
+                      const VoiceDescription& wanted) {
+  const auto differ = [&](const std::string& what, const std::string& was, const std::string& now) {
+    reject_input("checkpoint",
+                 "{} has {} {}, this run {}; give another --checkpoint-dir, or --reset-training to begin anew",
+                 path.string(), what, was, now);
+  };
+  if (saved.config.model.size != wanted.config.model.size) {
+    differ("model.size", saved.config.model.size, wanted.config.model.size);
+  }
+  const auto mel = [](const Config& config) {
+    return fmt::format("{} ({})", config.data.mel_preset, resolve_mel_spec(config).to_string());
+  };
+  const std::string was = mel(saved.config), now = mel(wanted.config);
+  if (was != now) differ("the log-mel", was, now);
+  const auto strings = [](const DataConfig& data) {
+    return fmt::format("{} as {}{}", data.language, data.text_tokens, data.blank_tokens ? " with blanks" : "");
+  };
+  if (strings(saved.config.data) != strings(wanted.config.data))
+    differ("texts", strings(saved.config.data), strings(wanted.config.data));
+  if (saved.vocabulary.to_json() != wanted.vocabulary.to_json()) {
+    const std::set<char32_t> before = saved.vocabulary.symbols(), after = wanted.vocabulary.symbols();
+    std::vector<char32_t> missing, added;
+    std::set_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(missing));
+    std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(added));
+    const auto list = [](const std::vector<char32_t>& symbols) {
+      std::string text;
+      for (const char32_t symbol : symbols) text += fmt::format(" U+{:04X}", static_cast<uint32_t>(symbol));
+      return symbols.empty() ? std::string(" nothing") : text;
+    };
+    differ("a vocabulary of " + std::to_string(before.size()) + " characters:", "more than here is" + list(missing),
+           "more than there is" + list(added));
+  }
+}
+
+}  // namespace myxtts

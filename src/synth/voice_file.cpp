@@ -1,0 +1,70 @@
+#include "synth/voice_file.h"
+
+#include "artifacts/safetensors.h"
+#include "base/error.h"
+#include "synth/tensor_view.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+
+std::map<std::string, std::string> read_checkpoint_metadata(const fs::path& path) {
+  const SafetensorsFile file(path);
+  std::map<std::string, std::string> metadata(file.metadata().begin(), file.metadata().end());
+  if (!metadata.contains("format") || !metadata.contains("version")) {
+    reject_input("checkpoint", "{} is not a checkpoint of a voice: it has no 'format'", path.string());
+  }
+  if (metadata["format"] != "myxtts" || metadata["version"] != std::to_string(checkpoint_version)) {
+    reject_input("checkpoint", "{} has version {}; this program reads {}", path.string(), metadata["version"],
+                 checkpoint_version);
+  }
+  return metadata;
+}
+
+VoiceDescription read_voice_description(const fs::path& path) {
+  return VoiceDescription::from_metadata(read_checkpoint_metadata(path), path);
+}
+
+at::Tensor load_ema_weights(const fs::path& path, const ParameterLayout& layout) {
+  const SafetensorsFile file(path);
+  file.verify();
+  at::Tensor flat = at::zeros({layout.elements()}, at::kFloat);
+  load_flat(file, path, "average.", layout, flat);
+  return flat;
+}
+
+std::vector<fs::path> step_checkpoints(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.ends_with(".safetensors")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());  // the numbers have leading zeros
+  return files;
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& folder, const std::function<void(const std::string&)>& warn) {
+  std::vector<fs::path> files = step_checkpoints(folder);
+  for (; !files.empty(); files.pop_back()) {
+    try {
+      SafetensorsFile(files.back()).verify();
+      return files.back();
+    } catch (const Error& error) {
+      warn(fmt::format("{}; the one before it is taken", error.what()));
+    }
+  }
+  return std::nullopt;
+}
+
+fs::path find_voice(const fs::path& file_or_folder) {
+  if (!fs::is_directory(file_or_folder)) return file_or_folder;
+  fs::path best = file_or_folder / "best.safetensors";
+  if (fs::exists(best)) return best;
+  if (const auto newest = newest_checkpoint(file_or_folder, [](const std::string&) {})) return *newest;
+  reject_input("synth", "{} holds no checkpoint", file_or_folder.string());
+}
+
+}  // namespace myxtts

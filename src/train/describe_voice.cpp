@@ -1,0 +1,14 @@
+#include "train/describe_voice.h"
+
+namespace myxtts {
+
+VoiceDescription describe_voice(const Config& config, const Corpus& corpus) {
+  VoiceDescription voice;
+  voice.config = config;
+  voice.vocabulary = corpus.vocabulary;
+  voice.mel_mean = corpus.index.summary().mel_mean;
+  voice.mel_deviation = corpus.index.summary().mel_std > 0 ? corpus.index.summary().mel_std : 1;
+  return voice;
+}
+
+}  // namespace myxtts

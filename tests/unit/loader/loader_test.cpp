@@ -1,0 +1,540 @@
+#include "loader/loader.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "corpus/pack.h"
+#include "loader/backend.h"
+#include "loader/batch.h"
+#include "loader/batch_memory.h"
+#include "loader/depth_tuner.h"
+#include "loader/upload.h"
+#include "loader/worker_tuner.h"
+#include "tiny_corpus.h"
+
+#include <fstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace myxtts {
+namespace {
+namespace fs = std::filesystem;
+
+class LoaderTest : public TinyCorpus {};
+
+TEST_F(LoaderTest, feeds_just_what_the_plan_says_for_any_number_of_workers) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  for (const size_t workers : {1U, 3U, 8U}) {
+    Loader loader(corpus, plan, options(workers));
+    for (uint64_t i = 0; i < 2 * plan.batches_per_epoch() + 3; ++i) {
+      const LoadedBatch& batch = loader.next();
+      ASSERT_EQ(batch.epoch, i / plan.batches_per_epoch());
+      ASSERT_EQ(batch.index, i % plan.batches_per_epoch());
+      const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
+      ASSERT_EQ(copy_to_host(batch, -1).hash(), want.hash()) << workers << " workers, batch " << i;
+    }
+  }
+}
+
+TEST_F(LoaderTest, the_slow_path_feeds_the_same) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions slow = options(1);
+  slow.native = false;
+  const std::unique_ptr<BatchSource> one = open_loader(corpus, plan, slow),
+                                     other = open_loader(corpus, plan, options(2));
+  for (uint64_t i = 0; i < plan.batches_per_epoch() + 2; ++i) {
+    const LoadedBatch &a = one->next(), &b = other->next();
+    ASSERT_EQ(copy_to_host(a, -1).hash(), copy_to_host(b, -1).hash());
+    ASSERT_EQ(a.clips, b.clips);
+    ASSERT_NEAR(a.seconds, b.seconds, 1e-9);
+  }
+  EXPECT_GT(one->stats().consumer_waits_s, 0);
+  slow.device = 0;
+  EXPECT_THROW(open_loader(corpus, plan, slow), Error);
+}
+
+TEST_F(LoaderTest, a_batch_tells_its_way_through_the_stages) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  for (const bool native : {true, false}) {
+    LoaderOptions wanted = options(3);
+    wanted.native = native;
+    const std::unique_ptr<BatchSource> source = open_loader(corpus, plan, wanted);
+    double read_s = 0, features_s = 0;
+    uint64_t bytes = 0;
+    const int64_t before_ns = now_ns();
+    for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
+      const BatchTimes times = source->next().times;
+      EXPECT_LE(times.planned_ns, times.reading_ns);
+      EXPECT_LT(times.reading_ns, times.rows_done_ns);
+      EXPECT_LE(times.rows_done_ns, times.finished_ns);
+      EXPECT_LE(times.finished_ns, now_ns());
+      EXPECT_GT(times.read_s, 0);
+      EXPECT_GT(times.decode_s, 0);
+      EXPECT_GT(times.features_s, 0);
+      EXPECT_LE(times.read_s + times.decode_s + times.features_s, 3e-9 * static_cast<double>(now_ns() - before_ns) + 1);
+      EXPECT_GT(times.bytes_read, 4U * 2U * 15000U);
+      read_s += times.read_s, features_s += times.features_s, bytes += times.bytes_read;
+    }
+    const LoaderStats stats = source->stats();
+    EXPECT_GE(stats.read_s, read_s - 1e-9) << "with the batches on their way";
+    EXPECT_GE(stats.features_s, features_s - 1e-9);
+    EXPECT_GE(stats.bytes_read, bytes);
+    EXPECT_LE(stats.ready_batches, wanted.ring_batches);
+  }
+}
+
+TEST_F(LoaderTest, begins_anywhere_at_once_and_for_any_rank) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions late = options(2);
+  late.epoch = 1'000'000, late.index = 2, late.rank = 1, late.world_size = 2;
+  const Stopwatch watch;
+  Loader loader(corpus, plan, late);
+  const LoadedBatch& batch = loader.next();
+  EXPECT_LT(watch.ms(), 1000);
+  EXPECT_EQ(batch.clips, plan.batch(1'000'000, 2, 1, 2).clips);
+  EXPECT_EQ(batch.rows, 2);
+  for (const uint64_t world_size : {0U, 1U, 3U}) {
+    late.world_size = world_size;
+    EXPECT_THROW(Loader(corpus, plan, late), Error) << world_size;
+  }
+}
+
+TEST_F(LoaderTest, a_stalled_consumer_stops_it_and_ending_it_mid_epoch_returns_at_once) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  for (int trial = 0; trial < 20; ++trial) {
+    Loader loader(corpus, plan, options(4, 2));
+    if (trial % 2 == 0) loader.next();
+    if (trial % 5 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_LE(loader.stats().bytes_read, 3U * 4U * 80'000U) << "no more than the ring holds";
+  }
+  const Stopwatch watch;
+  { Loader loader(corpus, plan, options(4, 2)); }
+  EXPECT_LT(watch.ms(), 1000);
+}
+
+TEST_F(LoaderTest, a_full_ring_waits_for_a_stalled_consumer_and_then_goes_on_as_if_nothing_had_been) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  within(60, [&] {
+    Loader loader(corpus, plan, options(3, 3)), plain(corpus, plan, options(1, 2));
+    for (int i = 0; i < 12; ++i) {
+      if (i % 4 == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      EXPECT_LE(loader.stats().bytes_read, (static_cast<uint64_t>(i) + 3) * 4 * 80'000)
+          << "no more than the ring holds";
+      ASSERT_EQ(copy_to_host(loader.next(), -1).hash(), copy_to_host(plain.next(), -1).hash()) << i;
+    }
+  });
+}
+
+TEST_F(LoaderTest, stopped_from_elsewhere_it_lets_its_consumer_go) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  within(30, [&] {
+    Loader loader(corpus, plan, options(2));
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      loader.stop();
+    });
+    EXPECT_NE(error_of([&] {
+                for (;;) loader.next();
+              }).find("stopped"),
+              std::string::npos);
+    other.join();
+  });
+}
+
+// The CPU's, but one of its stages fails at the third batch, with an error that knows nothing of clips.
+class FailingBackend : public LoaderBackend {
+ public:
+  FailingBackend(std::unique_ptr<LoaderBackend> real, std::string stage)
+      : real_(std::move(real)), stage_(std::move(stage)) {}
+  std::vector<size_t> begin(LoaderSlot& slot) override {
+    fail_at("begin", slot);
+    return real_->begin(slot);
+  }
+  uint64_t make_row(LoaderSlot& slot, size_t row) override {
+    if (row == 1) fail_at("make_row", slot);
+    return real_->make_row(slot, row);
+  }
+  void finish(LoaderSlot& slot) override {
+    fail_at("finish", slot);
+    real_->finish(slot);
+  }
+  void take(LoaderSlot& slot, StreamHandle) override { fail_at("take", slot); }
+  void give_back(LoaderSlot&, StreamHandle) override {}
+  void stop() override { real_->stop(); }
+
+ private:
+  void fail_at(const std::string& stage, const LoaderSlot& slot) const {
+    if (stage == stage_ && slot.sequence == 2) throw std::runtime_error("the card fell off");
+  }
+  std::unique_ptr<LoaderBackend> real_;
+  const std::string stage_;
+};
+
+TEST_F(LoaderTest, an_error_in_any_stage_comes_after_the_batches_before_it_with_the_clips_name) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  for (const std::string stage : {"begin", "make_row", "finish"}) {
+    for (const size_t ring : {2U, 8U}) {
+      within(30, [&] {
+        const LoaderOptions wanted = options(3, ring);
+        Loader loader(corpus, plan, wanted,
+                      std::make_unique<FailingBackend>(make_cpu_backend(corpus, plan, wanted), stage));
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(loader.next().index, static_cast<uint64_t>(i)) << stage;
+        const std::string error = error_of([&] { loader.next(); });
+        EXPECT_NE(error.find("the card fell off"), std::string::npos) << stage << ": " << error;
+        const uint32_t clip = plan.batch(0, 2).clips[1];
+        EXPECT_NE(error.find(corpus.clip(clip).id), std::string::npos) << stage << ": " << error;
+        EXPECT_NE(error_of([&] { loader.next(); }), "no error") << stage;
+      });
+    }
+  }
+}
+
+TEST_F(LoaderTest, a_clip_that_breaks_is_replaced_as_in_a_plain_batch) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  write_file_atomically(folder / "wavs" / "clip05.wav", "broken");
+  write_clip("clip11", 90000, 22050);                     // longer now
+  fs::resize_file(folder / "wavs" / "clip20.wav", 5000);  // cut short
+  fs::remove(folder / "wavs" / "clip21.wav");             // gone
+  Loader loader(corpus, plan, options(3));
+  std::set<std::string> replaced;
+  for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) {
+    const LoadedBatch& batch = loader.next();
+    const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
+    ASSERT_EQ(copy_to_host(batch, -1).hash(), want.hash());
+    ASSERT_EQ(batch.replaced.size(), want.replaced.size());
+    for (const BadClip& bad : batch.replaced) replaced.insert(bad.id);
+  }
+  EXPECT_EQ(replaced, (std::set<std::string>{"clip05", "clip11", "clip20", "clip21"}));
+}
+
+TEST_F(LoaderTest, an_error_reaches_the_consumer_with_the_clips_name_and_never_hangs) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  fs::remove_all(folder / "wavs");
+  Loader loader(corpus, plan, options(3));
+  const Stopwatch watch;
+  try {
+    loader.next();
+    FAIL() << "no clip is left";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("clip"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(loader.next(), Error);
+  EXPECT_LT(watch.ms(), 5000);
+}
+
+// Stats after so many batches, with workers busy and the consumer waiting for these shares of the time.
+TEST(WorkerTuner, rests_workers_that_are_idle_and_wakes_them_when_the_consumer_waits) {
+  WorkerTuner tuner(2, 16);
+  LoaderStats stats;
+  double now_s = 100;
+  size_t active = 16;
+  const auto pass = [&](double busy, double waiting) {
+    stats.batches += WorkerTuner::batches_between, now_s += 1;
+    stats.rows_busy_s += busy * static_cast<double>(active), stats.consumer_waits_s += waiting;
+    const WorkerTuner::Change change = tuner.look(stats, now_s);
+    if (change.workers > 0) active = change.workers;
+    return change;
+  };
+  EXPECT_EQ(tuner.look(stats, now_s).workers, 0U);  // nothing is known yet
+  EXPECT_EQ(pass(0.5, 0.0).workers, 0U);            // as it should be
+  EXPECT_EQ(pass(0.25, 0.0).workers, 7U);
+  EXPECT_EQ(pass(0.99, 0.0).workers, 0U);  // busy, but nobody waits
+  EXPECT_EQ(pass(0.1, 0.5).workers, 0U);   // somebody waits, but not for the workers
+  const WorkerTuner::Change more = pass(0.95, 0.2);
+  EXPECT_EQ(more.workers, 10U);
+  EXPECT_EQ(more.reason, "10 workers instead of 7: they were busy 95 % of the time, the consumer waited 20.0 %");
+  EXPECT_EQ(pass(0.95, 0.2).workers, 15U);
+  EXPECT_EQ(pass(0.95, 0.2).workers, 16U);
+  EXPECT_EQ(pass(0.95, 0.2).workers, 0U);  // there are no more
+  EXPECT_EQ(pass(0.001, 0.0).workers, 2U);
+  stats.batches += 1;
+  EXPECT_EQ(tuner.look(stats, now_s + 9).workers, 0U);  // too soon
+}
+
+TEST(DepthTuner, takes_more_when_loading_is_held_up_and_less_when_they_are_never_in_use) {
+  DepthTuner tuner("batches in the ring", 4, 40, 40);
+  LoaderStats stats;
+  double now_s = 100, held_up_s = 0;
+  const auto pass = [&](double held_up, double waiting, size_t unused) {
+    stats.batches += DepthTuner::batches_between, now_s += 1, held_up_s += held_up;
+    stats.consumer_waits_s += waiting;
+    return tuner.look(stats, held_up_s, unused, now_s);
+  };
+  EXPECT_EQ(tuner.look(stats, 0, 40, now_s).batches, 0U);  // nothing is known yet
+  EXPECT_EQ(pass(1.0, 0.0, 10).batches, 0U);               // three quarters are in use at times
+  const DepthTuner::Change fewer = pass(1.0, 0.0, 36);
+  EXPECT_EQ(fewer.batches, 22U);
+  EXPECT_EQ(fewer.reason, "22 batches in the ring instead of 40: 36 were never in use, the consumer waited 0.0 %");
+  EXPECT_EQ(pass(1.0, 0.005, 20).batches, 0U);  // it waits a little: as it is
+  EXPECT_EQ(pass(0.0, 0.5, 0).batches, 0U);     // it waits, but not because there are too few
+  const DepthTuner::Change more = pass(0.3, 0.2, 0);
+  EXPECT_EQ(more.batches, 33U);
+  EXPECT_EQ(more.reason,
+            "33 batches in the ring instead of 22: loading was held up 30 % of the time, the consumer waited 20.0 %");
+  EXPECT_EQ(pass(0.3, 0.2, 0).batches, 40U);
+  EXPECT_EQ(pass(0.3, 0.2, 0).batches, 0U);  // there are no more
+  for (int i = 0; i < 10; ++i) pass(1.0, 0.0, 39);
+  EXPECT_EQ(pass(1.0, 0.0, 39).batches, 0U);  // at the least
+  stats.batches += 1;
+  EXPECT_EQ(tuner.look(stats, held_up_s, 0, now_s + 9).batches, 0U);  // too soon
+  EXPECT_EQ(pass(1.0, 0.0, 39).batches, 0U);                          // what it saw then counts
+}
+
+TEST(DepthTuner, leaves_alone_what_was_set_by_hand) {
+  DepthTuner tuner("batches read at a time", 8, 8, 8);
+  LoaderStats stats;
+  for (int i = 0; i < 10; ++i) {
+    stats.batches += DepthTuner::batches_between;
+    EXPECT_EQ(tuner.look(stats, 0, 8, i).batches, 0U);
+  }
+}
+
+// Batches that are ready at once.
+class InstantBackend : public LoaderBackend {
+ public:
+  std::vector<size_t> begin(LoaderSlot&) override { return {}; }
+  uint64_t make_row(LoaderSlot&, size_t) override { return 0; }
+  void finish(LoaderSlot&) override {}
+  void take(LoaderSlot&, StreamHandle) override {}
+  void give_back(LoaderSlot&, StreamHandle) override {}
+  void stop() override {}
+};
+
+TEST_F(LoaderTest, a_slow_consumer_needs_fewer_batches_ahead_and_gets_every_one_of_them_all_the_same) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions tuned = options(1, 16);
+  tuned.tune = true, tuned.reading_batches = 6, tuned.most_reading_batches = 12;
+  std::vector<std::string> said;
+  tuned.say = [&](const std::string& sentence) { said.push_back(sentence); };
+  within(60, [&] {
+    Loader loader(corpus, plan, tuned, std::make_unique<InstantBackend>());
+    uint64_t count = 0;
+    const auto take = [&](int batches, int pause_ms) {
+      for (int i = 0; i < batches; ++i, ++count) {
+        const LoadedBatch& batch = loader.next();
+        ASSERT_EQ(batch.epoch * plan.batches_per_epoch() + batch.index, count);
+        std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+      }
+    };
+    const auto tuned_down = [&] { return loader.stats().ring_batches < 16 && loader.stats().reading_batches < 6; };
+    for (int window = 0; window < 50 && !tuned_down(); ++window) take(64, 2);
+    EXPECT_TRUE(tuned_down());
+    EXPECT_GE(said.size(), 2U);
+    take(500, 0);
+  });
+}
+
+TEST_F(LoaderTest, tuned_it_feeds_the_same_and_keeps_going_when_workers_rest) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions tuned = options(6, 8);
+  tuned.tune = true;
+  Loader loader(corpus, plan, tuned), plain(corpus, plan, options(2));
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_EQ(copy_to_host(loader.next(), -1).hash(), copy_to_host(plain.next(), -1).hash());
+    if (i < 70) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_GE(loader.stats().active_workers, 1U);
+}
+
+TEST_F(LoaderTest, validation_has_empty_rows_with_lengths_of_zero) {
+  config.data.val_share = 0.2;
+  const Corpus corpus = open();
+  const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).validation, 1, BatchPlan::Visit::every_clip);
+  Loader loader(corpus, plan, options(2));
+  size_t seen = 0, empty = 0;
+  for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
+    const LoadedBatch& batch = loader.next();
+    for (int64_t row = 0; row < batch.rows; ++row) {
+      const bool is_empty = batch.clips[static_cast<size_t>(row)] == no_clip;
+      ASSERT_EQ(batch.mel_lengths[row] == 0, is_empty);
+      is_empty ? ++empty : ++seen;
+    }
+  }
+  EXPECT_EQ(seen, 6U);
+  EXPECT_GT(empty, 0U);
+}
+
+int64_t status_kb(const char* key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) return std::stoll(line.substr(line.find(':') + 1));
+  }
+  return 0;
+}
+
+size_t open_files() {
+  return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
+}
+
+TEST_F(LoaderTest, memory_and_open_files_stay_flat) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  Loader loader(corpus, plan, options(2));
+  for (int i = 0; i < 300; ++i) loader.next();
+  const int64_t before_kb = status_kb("VmRSS");
+  const size_t files = open_files();
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int many = 200;
+#else
+  constexpr int many = 1500;
+#endif
+  for (int i = 0; i < many; ++i) loader.next();
+  EXPECT_LT(std::abs(static_cast<double>(status_kb("VmRSS") - before_kb)), 0.02 * static_cast<double>(before_kb));
+  EXPECT_LE(open_files(), files + 2);  // a worker has one open while it reads
+}
+
+// --- on a GPU ---
+
+class LoaderOnGpu : public LoaderTest {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << "no GPU here";
+    LoaderTest::SetUp();
+  }
+  static LoaderOptions gpu(size_t workers, uint64_t cache_bytes, uint64_t host_cache_bytes = 0) {
+    LoaderOptions wanted = options(workers);
+    wanted.device = 0, wanted.gpu_cache_bytes = cache_bytes, wanted.host_cache_bytes = host_cache_bytes;
+    return wanted;
+  }
+};
+
+TEST_F(LoaderOnGpu, agrees_with_the_cpu_and_does_not_depend_on_workers_or_cache) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  const uint64_t batches = 4 * plan.batches_per_epoch();
+  std::vector<uint64_t> hashes;
+  for (const auto& [workers, cache] : {std::pair{1, 0ULL}, {4, 0ULL}, {4, 400'000ULL}, {2, 1ULL << 30}}) {
+    Loader loader(corpus, plan, gpu(static_cast<size_t>(workers), cache));
+    for (uint64_t i = 0; i < batches; ++i) {
+      const LoadedBatch& loaded = loader.next();
+      const Batch got = copy_to_host(loaded, 0);
+      if (hashes.size() <= i) {
+        hashes.push_back(got.hash());
+        const Batch want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
+        ASSERT_EQ(got.tokens, want.tokens);
+        ASSERT_EQ(got.text_lengths, want.text_lengths);
+        ASSERT_EQ(got.mel_lengths, want.mel_lengths);
+        for (size_t k = 0; k < want.mel.size(); ++k) ASSERT_NEAR(got.mel[k], want.mel[k], 1e-3);
+      }
+      ASSERT_EQ(got.hash(), hashes[i]) << workers << " workers, cache " << cache << ", batch " << i;
+    }
+    if (cache > 1'000'000) {
+      EXPECT_LT(loader.stats().bytes_read, 30U * 80'000U) << "each clip is read once";
+    }
+  }
+}
+
+TEST_F(LoaderOnGpu, a_packed_corpus_is_copied_from_the_file_itself_and_gives_the_same) {
+  const Corpus corpus = open();
+  PackOptions pack;
+  pack.corpus_folder = corpus.folder;
+  pack_corpus(corpus.index, folder / "packed", pack);
+  const Corpus packed = open_corpus(folder / "packed", config, {});
+  const BatchPlan plan = plan_of(corpus), packed_plan = plan_of(packed);
+  Loader loader(corpus, plan, gpu(2, 0)), packed_loader(packed, packed_plan, gpu(1, 0));
+  for (uint64_t i = 0; i < 2 * plan.batches_per_epoch(); ++i) {
+    const uint64_t want = copy_to_host(loader.next(), 0).hash();
+    ASSERT_EQ(copy_to_host(packed_loader.next(), 0).hash(), want) << i;
+  }
+}
+
+TEST_F(LoaderOnGpu, broken_clips_are_replaced_with_and_without_a_cache) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  write_file_atomically(folder / "wavs" / "clip05.wav", "broken");
+  write_clip("clip11", 90000, 22050);
+  fs::remove(folder / "wavs" / "clip21.wav");
+  std::vector<uint64_t> hashes;
+  for (const uint64_t cache : {0ULL, 1ULL << 30}) {
+    Loader loader(corpus, plan, gpu(3, cache));
+    for (uint64_t i = 0; i < 4 * plan.batches_per_epoch(); ++i) {
+      const LoadedBatch& loaded = loader.next();
+      const Batch got = copy_to_host(loaded, 0),
+                  want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
+      ASSERT_EQ(got.tokens, want.tokens) << "cache " << cache << ", batch " << i;
+      ASSERT_EQ(loaded.replaced.size(), want.replaced.size());
+      for (size_t k = 0; k < want.mel.size(); ++k) ASSERT_NEAR(got.mel[k], want.mel[k], 1e-3);
+      if (hashes.size() <= i) hashes.push_back(got.hash());
+      ASSERT_EQ(got.hash(), hashes[i]);
+    }
+  }
+}
+
+TEST_F(LoaderOnGpu, clips_kept_in_page_locked_memory_give_the_same_with_and_without_some_on_the_card) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  write_file_atomically(folder / "wavs" / "clip05.wav", "broken");
+  fs::remove(folder / "wavs" / "clip21.wav");
+  std::vector<uint64_t> hashes;
+  for (const auto& [card, host] :
+       {std::pair{0ULL, 0ULL}, {0ULL, 1ULL << 30}, {400'000ULL, 1ULL << 30}, {0ULL, 500'000ULL}}) {
+    Loader loader(corpus, plan, gpu(3, card, host));
+    for (uint64_t i = 0; i < 6 * plan.batches_per_epoch(); ++i) {
+      const LoadedBatch& loaded = loader.next();
+      const Batch got = copy_to_host(loaded, 0);
+      if (hashes.size() <= i) hashes.push_back(got.hash());
+      ASSERT_EQ(got.hash(), hashes[i]) << "card " << card << ", host " << host << ", batch " << i;
+      const Batch want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
+      ASSERT_EQ(got.tokens, want.tokens);
+      ASSERT_EQ(loaded.replaced.size(), want.replaced.size());
+    }
+    if (host > 1'000'000) {
+      // Substitutes alone are read again: at most two a batch.
+      EXPECT_LT(loader.stats().bytes_read, (30 + 2 * 6 * plan.batches_per_epoch()) * 80'000U);
+    }
+  }
+}
+
+TEST_F(LoaderOnGpu, without_overlap_it_gives_the_same) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions in_order = gpu(2, 0);
+  in_order.overlap = false;
+  Loader loader(corpus, plan, gpu(2, 0)), other(corpus, plan, in_order);
+  for (uint64_t i = 0; i < 2 * plan.batches_per_epoch(); ++i) {
+    const uint64_t want = copy_to_host(loader.next(), 0).hash();
+    ASSERT_EQ(copy_to_host(other.next(), 0).hash(), want) << i;
+  }
+}
+
+TEST_F(LoaderOnGpu, batches_made_in_host_memory_are_uploaded_when_they_are_taken) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  for (const bool native : {true, false}) {
+    LoaderOptions wanted = options(2);
+    wanted.native = native, wanted.pinned = native;
+    const size_t bytes = largest_batch_bytes(plan, corpus.mel.n_mels, 1);
+    const std::unique_ptr<BatchSource> source = upload_when_taken(open_loader(corpus, plan, wanted), 0, bytes);
+    for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) {
+      const LoadedBatch& batch = source->next();
+      const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
+      ASSERT_EQ(copy_to_host(batch, 0).hash(), want.hash()) << native << " " << i;
+    }
+  }
+}
+
+TEST_F(LoaderOnGpu, ending_it_mid_epoch_returns_at_once) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  const Stopwatch watch;
+  for (int trial = 0; trial < 5; ++trial) {
+    Loader loader(corpus, plan, gpu(3, 1 << 20));
+    if (trial > 0) loader.next();
+  }
+  EXPECT_LT(watch.ms(), 10'000);
+}
+
+}  // namespace
+}  // namespace myxtts
