@@ -8,7 +8,8 @@
 namespace myxtts {
 namespace {
 
-constexpr double width = 720, height = 280, left = 64, right = 704, top = 52, bottom = 240;
+// Beside `right` there is room for half a label of eight digits, 8 wide each in the widest usual font.
+constexpr double width = 720, height = 280, left = 64, right = 688, top = 52, bottom = 240;
 
 // 1, 2 or 5 times a power of ten.
 double round_step(double about) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <regex>
 
 #include <gtest/gtest.h>
 
@@ -41,6 +42,26 @@ TEST(Chart, ticks_are_round_and_names_are_escaped) {
   EXPECT_TRUE(has(svg, "one &amp; two: 2 points, from 0.13 to 0.94."));
   EXPECT_TRUE(has(svg, "role=\"img\""));
   EXPECT_FALSE(has(svg, "http"));
+}
+
+// Every centred label, with digits as wide as in the widest usual font.
+void expect_labels_inside(const std::string& svg) {
+  constexpr double width = 720, digit = 8;
+  const std::regex label("<text x=\"([0-9.]+)\"[^>]*\"middle\">([^<]*)<");
+  int seen = 0;
+  for (std::sregex_iterator found(svg.begin(), svg.end(), label), end; found != end; ++found, ++seen) {
+    const double half = digit * static_cast<double>((*found)[2].length()) / 2, x = std::stod((*found)[1]);
+    EXPECT_TRUE(x - half >= 0 && x + half <= width) << (*found)[0];
+  }
+  EXPECT_GE(seen, 5) << svg;
+}
+
+TEST(Chart, the_last_label_of_an_axis_is_not_cut_off) {
+  expect_labels_inside(make_line_chart({"loss", "step", "", {{"loss", {{0, 3}, {1'000'000, 1}}}}, false}));
+  expect_labels_inside(make_timeline("stages", "ms", {}, 1'234'000, 1'235'000));
+  std::vector<HistogramBar> bars;
+  for (int i = 0; i < 40; ++i) bars.push_back({i * 25'000.0, 1'000'000 + i});
+  expect_labels_inside(make_histogram("lengths", "frames", bars));
 }
 
 TEST(Chart, a_logarithmic_scale_has_powers_of_ten) {
