@@ -1,5 +1,4 @@
-// Cyclic redundancy checks of 32 bits, reflected, as PNG (the polynomial of Ethernet) and TFRecord (Castagnoli's) have
-// them.
+// The cyclic redundancy check of TFRecord: CRC-32C, reflected, with Castagnoli's polynomial.
 #pragma once
 
 #include <array>
@@ -8,15 +7,12 @@
 
 namespace myxtts {
 
-constexpr uint32_t crc_of_png = 0xEDB88320U, crc_of_tfrecord = 0x82F63B78U;
-
-template <uint32_t polynomial>
-uint32_t crc32(std::string_view bytes) {
+inline uint32_t crc32c(std::string_view bytes) {
   static constexpr std::array<uint32_t, 256> table = [] {
     std::array<uint32_t, 256> made{};
     for (uint32_t i = 0; i < 256; ++i) {
       uint32_t crc = i;
-      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) * polynomial);
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) * 0x82F63B78U);
       made[i] = crc;
     }
     return made;

@@ -39,7 +39,7 @@ std::string bytes_field(int number, std::string_view bytes) {
 
 // TFRecord's checksum is turned and shifted, so that a record may contain records.
 uint32_t masked_crc(std::string_view bytes) {
-  const uint32_t crc = crc32<crc_of_tfrecord>(bytes);
+  const uint32_t crc = crc32c(bytes);
   return (crc >> 15 | crc << 17) + 0xA282EAD8U;
 }
 

@@ -1,5 +1,6 @@
 #include "artifacts/tensorboard.h"
 
+#include "artifacts/crc.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -10,6 +11,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // That TensorBoard reads the events is tested in tests/program/test_artifacts.py.
+TEST(Tensorboard, the_checksum_is_that_of_the_standard) { EXPECT_EQ(crc32c("123456789"), 0xE3069283U); }
+
 TEST(Tensorboard, two_writers_at_once_have_two_files) {
   const fs::path folder = fs::path(testing::TempDir()) / "myxtts_tensorboard_test" / "new";
   EventWriter one(folder), two(folder);
