@@ -26,5 +26,6 @@ if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_CUDA_COMPILER_LAUNCHER})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CUDA_COMPILER_LAUNCHER})
   target_compile_options(myxtts_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()

@@ -42,7 +42,7 @@ void append_persian(char32_t letter, std::u32string& out) {
     default:
       break;
   }
-  const std::u32string_view letters = presentation_form_letters(letter);
+  const std::u32string letters = presentation_form_letters(letter);
   if (letters.empty()) out += letter;
   for (const char32_t plain : letters) append_persian(plain, out);
 }

@@ -1,119 +1,58 @@
 #include "text/unicode.h"
 
+#include "base/error.h"
 #include "text/utf8.h"
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
+#include <vector>
+
+#include <utf8proc.h>
 
 namespace myxtts {
 namespace {
 
-struct Decomposition {
-  char32_t letter, first, second;  // second is 0 where one character simply stands for another
-};
-struct Composition {
-  char32_t first, second, letter;
-};
-struct CombiningRange {
-  char32_t first, last;
-  int combining_class;
-};
-struct Range {
-  char32_t first, last;
-};
-struct PresentationForm {
-  char32_t form;
-  std::u32string_view letters;
-};
+using Letters = std::vector<utf8proc_int32_t>;
 
-#include "text/unicode_tables.inc"
-
-// Hangul syllables are computed, not listed: leading consonant, vowel, and perhaps a trailing consonant.
-constexpr char32_t hangul_base = 0xAC00, leading_base = 0x1100, vowel_base = 0x1161, trailing_base = 0x11A7;
-constexpr char32_t leading_count = 19, vowel_count = 21, trailing_count = 28;
-constexpr char32_t hangul_count = leading_count * vowel_count * trailing_count;
-
-// The last entry of a sorted table whose `key` is at most `letter`, or null.
-template <typename Entry, size_t size, typename Key>
-const Entry* last_at_most(const Entry (&table)[size], char32_t letter, Key Entry::*key) {
-  const auto* after = std::ranges::upper_bound(table, letter, {}, key);
-  return after == std::begin(table) ? nullptr : after - 1;
-}
-
-int combining_class(char32_t letter) {
-  if (letter < 0x300) return 0;
-  const CombiningRange* range = last_at_most(combining_ranges, letter, &CombiningRange::first);
-  return range != nullptr && letter <= range->last ? range->combining_class : 0;
-}
-
-void append_decomposed(char32_t letter, std::u32string& out) {
-  if (letter - hangul_base < hangul_count) {
-    const char32_t index = letter - hangul_base;
-    out.push_back(leading_base + index / (vowel_count * trailing_count));
-    out.push_back(vowel_base + index / trailing_count % vowel_count);
-    if (index % trailing_count != 0) out.push_back(trailing_base + index % trailing_count);
-    return;
-  }
-  const Decomposition* entry = letter < 0xC0 ? nullptr : last_at_most(decompositions, letter, &Decomposition::letter);
-  if (entry == nullptr || entry->letter != letter) {
-    out += letter;
-    return;
-  }
-  append_decomposed(entry->first, out);
-  if (entry->second != 0) append_decomposed(entry->second, out);
-}
-
-// The character that the two make together, or 0.
-char32_t composed(char32_t first, char32_t second) {
-  if (first - leading_base < leading_count && second - vowel_base < vowel_count) {
-    return hangul_base + ((first - leading_base) * vowel_count + second - vowel_base) * trailing_count;
-  }
-  if (first - hangul_base < hangul_count && (first - hangul_base) % trailing_count == 0 && second > trailing_base &&
-      second - trailing_base < trailing_count) {
-    return first + second - trailing_base;
-  }
-  const std::pair wanted(first, second);
-  const auto* entry = std::ranges::lower_bound(compositions, wanted, {}, [](const Composition& composition) {
-    return std::pair(composition.first, composition.second);
-  });
-  const bool found = entry != std::end(compositions) && entry->first == first && entry->second == second;
-  return found ? entry->letter : 0;
-}
-
-void put_marks_in_order(std::u32string& letters) {
-  const auto is_mark = [](char32_t letter) { return combining_class(letter) != 0; };
+// utf8proc takes quadratic time to order a long run of marks.
+void put_marks_in_order(Letters& letters) {
+  const auto combining_class = [](utf8proc_int32_t letter) { return utf8proc_get_property(letter)->combining_class; };
+  const auto is_mark = [&](utf8proc_int32_t letter) { return combining_class(letter) != 0; };
   for (auto first = letters.begin(); (first = std::find_if(first, letters.end(), is_mark)) != letters.end();) {
     const auto last = std::find_if_not(first, letters.end(), is_mark);
-    std::stable_sort(first, last, [](char32_t a, char32_t b) { return combining_class(a) < combining_class(b); });
+    std::ranges::stable_sort(first, last, {}, combining_class);
     first = last;
   }
+}
+
+// NFC, or NFKC with UTF8PROC_COMPAT.
+std::u32string normalize(std::u32string_view letters, int compatibility) {
+  constexpr size_t longest = 18;  // U+FDFA, with compatibility
+  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | compatibility);
+  Letters parts;
+  for (const char32_t letter : letters) {
+    utf8proc_int32_t of_letter[longest];
+    const utf8proc_ssize_t count =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(letter), of_letter, longest, options, nullptr);
+    if (count < 0) fail("text", "U+{:X} is not a code point", static_cast<uint32_t>(letter));
+    parts.insert(parts.end(), of_letter, of_letter + count);
+  }
+  put_marks_in_order(parts);
+  const utf8proc_ssize_t count = utf8proc_normalize_utf32(parts.data(), std::ssize(parts), options);
+  return {parts.begin(), parts.begin() + count};
 }
 
 }  // namespace
 
 std::u32string to_nfc(const std::u32string& letters) {
   if (std::ranges::all_of(letters, [](char32_t letter) { return letter < 0xC0; })) return letters;
-  std::u32string parts;
-  parts.reserve(letters.size());
-  for (const char32_t letter : letters) append_decomposed(letter, parts);
-  put_marks_in_order(parts);
-
-  constexpr int nothing_between = -1;
-  constexpr size_t none = std::u32string::npos;
+  // utf8proc 2.7.0 drops this vowel after a Hangul syllable. It composes with nothing, so text is split there.
+  constexpr char32_t lost_vowel = U'\u11A7';
   std::u32string out;
-  size_t base = none;                   // where the character that marks join stands
-  int class_between = nothing_between;  // of the last mark that did not join it
-  for (const char32_t letter : parts) {
-    const int own_class = combining_class(letter);
-    const char32_t joined = base != none && class_between < own_class ? composed(out[base], letter) : 0;
-    if (joined != 0) {
-      out[base] = joined;
-      continue;
-    }
-    if (own_class == 0) base = out.size();
-    class_between = own_class == 0 ? nothing_between : own_class;
-    out += letter;
+  for (size_t from = 0; from < letters.size();) {
+    const size_t to = std::min(letters.find(lost_vowel, from), letters.size());
+    out += normalize(std::u32string_view(letters).substr(from, to - from), 0);
+    if (to < letters.size()) out += lost_vowel;
+    from = to + 1;
   }
   return out;
 }
@@ -128,14 +67,26 @@ std::string to_nfc(std::string_view utf8) {
 }
 
 bool is_text(char32_t letter) {
-  const Range* range = last_at_most(text_ranges, letter, &Range::first);
-  return range != nullptr && letter <= range->last;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(letter))) {
+    case UTF8PROC_CATEGORY_CC:
+      return letter == U'\t' || letter == U'\n';
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CS:
+      return false;
+    default:
+      return letter != U'\uFFFD';
+  }
 }
 
-std::u32string_view presentation_form_letters(char32_t form) {
-  if (form < 0xFB50 || form > 0xFEFC) return {};
-  const PresentationForm* entry = last_at_most(presentation_forms, form, &PresentationForm::form);
-  return entry != nullptr && entry->form == form ? entry->letters : std::u32string_view{};
+std::u32string presentation_form_letters(char32_t form) {
+  const bool arabic_form = (form >= 0xFB50 && form <= 0xFDFF) || (form >= 0xFE70 && form <= 0xFEFC);
+  if (!arabic_form) return {};
+  std::u32string letters = normalize({&form, 1}, UTF8PROC_COMPAT);
+  // A mark alone is written on a space or on a tatweel; here it belongs to the letter before it.
+  std::erase_if(letters, [](char32_t letter) { return letter == U' ' || letter == U'\u0640'; });
+  const bool a_phrase = letters.size() > 4;
+  return a_phrase || letters == std::u32string_view(&form, 1) ? std::u32string() : letters;
 }
 
 }  // namespace myxtts

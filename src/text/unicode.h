@@ -1,5 +1,5 @@
-// What Unicode says about characters, from our own tables rather than ICU: the same tokens on every machine, whatever
-// library version it has, and GPU servers often have none. Any thread.
+// What Unicode 14 says about characters, from the utf8proc of third_party/ rather than a library of the machine: the
+// same tokens everywhere. Any thread.
 #pragma once
 
 #include <string>
@@ -17,6 +17,6 @@ std::u32string to_nfc(const std::u32string& letters);
 bool is_text(char32_t letter);
 
 // The one to four letters behind an Arabic presentation form such as U+FEFB (ﻻ), empty for every other character.
-std::u32string_view presentation_form_letters(char32_t form);
+std::u32string presentation_form_letters(char32_t form);
 
 }  // namespace myxtts

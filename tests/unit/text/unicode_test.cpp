@@ -23,6 +23,7 @@ TEST(Unicode, composition_gives_the_one_canonical_form) {
       {U"\u1100\u1161\u11A8", U"\uAC01", "Hangul of three parts"},
       {U"\uAC00\u11A8", U"\uAC01", "a Hangul syllable takes its last consonant"},
       {U"\uAC00\u11A7", U"\uAC00\u11A7", "but only a real one"},
+      {U"\u11A7\uAC00\u11A7e\u0301\u11A7", U"\u11A7\uAC00\u11A7\u00E9\u11A7", "and what follows is composed"},
       {U"a\u0302\u0301", U"\u1EA5", "two marks above, in two steps"},
       {U"a\u0301\u0323", U"\u1EA1\u0301", "the mark below goes first"},
       {U"a\u0327\u0301", U"\u00E1\u0327", "a mark of another class does not block"},
