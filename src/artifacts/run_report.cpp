@@ -119,8 +119,8 @@ RunRecord read_run(const fs::path& folder) {
   const fs::path path = folder / "metrics.jsonl";
   std::ifstream file(path);
   if (!file)
-    reject_input("report", "{}: {}; give the folder that `train` wrote, its --checkpoint-dir", path.string(),
-                 std::strerror(errno));
+    reject_input("report", "{}: {}", path.string(), std::strerror(errno),
+                 way_out("give the folder that `train` wrote, its --checkpoint-dir"));
   RunRecord run;
   run.name = fs::absolute(folder).lexically_normal().filename().string();
   double last = -std::numeric_limits<double>::infinity();

@@ -14,13 +14,15 @@ class OpenClip {
   explicit OpenClip(const ClipPlace& place) : file_(place.path) {
     source.name = place.name();
     source.size_bytes = place.part ? place.bytes : file_.size_bytes();
-    if (source.size_bytes == 0) fail("audio", "{} is empty (at byte 0)", source.name);
+    if (source.size_bytes == 0)
+      fail_as(ErrorCode::unreadable, "audio", "{} is empty (at byte {})", source.name, at_byte(0));
     if (!place.part && place.bytes != 0 && place.bytes != file_.size_bytes()) {
-      fail("audio", "{} has {} bytes where it had {} when the corpus was prepared", source.name, file_.size_bytes(),
-           place.bytes);
+      fail_as(ErrorCode::changed, "audio", "{} has {} bytes where it had {} when the corpus was prepared", source.name,
+              file_.size_bytes(), place.bytes);
     }
     if (place.first_byte > file_.size_bytes() || source.size_bytes > file_.size_bytes() - place.first_byte) {
-      fail("audio", "{} was cut short (at byte {})", source.name, file_.size_bytes());
+      fail_as(ErrorCode::unreadable, "audio", "{} was cut short (at byte {})", source.name,
+              at_byte(file_.size_bytes()));
     }
     source.read_at = [this, first = place.first_byte](uint64_t offset, std::span<std::byte> into) -> size_t {
       if (offset >= source.size_bytes) return 0;
@@ -55,7 +57,7 @@ std::vector<float> read_wav_mono(const ByteSource& source, const WavLayout& layo
     const uint64_t offset = layout.data_offset_bytes + (first + done) * frame_bytes;
     const std::span bytes = std::span(block).first(frames * frame_bytes);
     if (source.read_at(offset, bytes) != bytes.size())
-      fail("audio", "{} was cut short (at byte {})", source.name, offset);
+      fail_as(ErrorCode::unreadable, "audio", "{} was cut short (at byte {})", source.name, at_byte(offset));
     const auto* at = reinterpret_cast<const uint8_t*>(bytes.data());
     for (uint64_t i = 0; i < frames; ++i) {
       samples[done + i] = mono_value(layout.format, layout.channels, at + i * frame_bytes);
@@ -91,7 +93,8 @@ Clip read_clip(const ClipPlace& place, uint64_t first, uint64_t count) {
 void read_bytes(const ClipPlace& place, std::span<std::byte> into) {
   const OpenClip clip(place);
   if (clip.source.size_bytes != into.size() || clip.source.read_at(0, into) != into.size()) {
-    fail("audio", "{} was cut short (at byte {})", clip.source.name, clip.source.size_bytes);
+    fail_as(ErrorCode::unreadable, "audio", "{} was cut short (at byte {})", clip.source.name,
+            at_byte(clip.source.size_bytes));
   }
 }
 
@@ -108,7 +111,8 @@ RawClip read_raw_clip(const ClipPlace& place) {
   raw.layout = parse_wav(clip.source);
   raw.bytes.resize(raw.layout.frames * static_cast<uint64_t>(raw.layout.frame_bytes()));
   if (clip.source.read_at(std::exchange(raw.layout.data_offset_bytes, 0), raw.bytes) != raw.bytes.size()) {
-    fail("audio", "{} was cut short (at byte {})", clip.source.name, clip.source.size_bytes);
+    fail_as(ErrorCode::unreadable, "audio", "{} was cut short (at byte {})", clip.source.name,
+            at_byte(clip.source.size_bytes));
   }
   return raw;
 }

@@ -142,7 +142,7 @@ class Parser {
   uint64_t word64(uint64_t at) { return word<uint64_t>(at); }
 
   [[noreturn]] void corrupt(uint64_t at, std::string_view reason) const {
-    fail("audio", "{} {} (at byte {})", source_.name, reason, at);
+    fail_as(ErrorCode::unreadable, "audio", "{} {} (at byte {})", source_.name, reason, at_byte(at));
   }
 
   const ByteSource& source_;

@@ -137,9 +137,9 @@ ReadOnlyFile::ReadOnlyFile(const fs::path& path) : path_(path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat status {};
   if (file.number < 0 || ::fstat(file.number, &status) != 0) {
-    reject_input("read", "{}: {}", path.string(), system_reason());
+    fail_as(ErrorCode::missing, "read", "{}: {}", path.string(), system_reason());
   }
-  if (!S_ISREG(status.st_mode)) reject_input("read", "{} is not a file", path.string());
+  if (!S_ISREG(status.st_mode)) fail_as(ErrorCode::missing, "read", "{} is not a file", path.string());
   size_bytes_ = static_cast<uint64_t>(status.st_size);
   descriptor_ = std::exchange(file.number, -1);
 }
@@ -152,7 +152,10 @@ size_t ReadOnlyFile::read_at(uint64_t offset, std::span<std::byte> into) const {
   while (done < into.size()) {
     const ssize_t got = ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("read", "{} at byte {}: {}", path_.string(), offset + done, system_reason());
+    if (got < 0) {
+      fail_as(ErrorCode::unreadable, "read", "{} at byte {}: {}", path_.string(), at_byte(offset + done),
+              system_reason());
+    }
     if (got == 0) break;
     done += static_cast<size_t>(got);
   }

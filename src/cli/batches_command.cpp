@@ -45,11 +45,11 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   }
   const ResolvedConfig config = options.flags.load();
   const DataConfig& data = config.values.data;
-  if (data.train_data.empty()) reject_input("batches", "no corpus is named; give --train-data DIR");
+  if (data.train_data.empty()) reject_input("batches", "no corpus is named", way_out("give --train-data DIR"));
   const Mode mode = choose_mode_loudly(config.values, console);
   const Corpus corpus = open_corpus_loudly(data.train_data, config.values, {}, console);
   if (corpus.index.size() == 0)
-    reject_input("batches", "{} has no clip that can be used; see `prepare`", data.train_data);
+    reject_input("batches", "{} has no clip that can be used", data.train_data, way_out("see `prepare`"));
   const ShapePlan shapes = plan_shapes(corpus.index.lengths(), data);
   const BatchPlan plan(options.validation ? shapes.validation : shapes.shapes,
                        static_cast<uint64_t>(config.values.training.seed),
@@ -59,13 +59,14 @@ int show_batches(const Options& options, const std::string& json_file, const Con
       reject_input("batches", "{} has no clips held out for validation{}", data.train_data,
                    data.val_data.empty() ? "" : "; data.val_data is set, show it with --train-data");
     }
-    reject_input("batches", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size", data.train_data,
-                 corpus.index.size(), plan.shapes().front().batch_size);
+    reject_input("batches", "{} has {} clips, too few for a batch of {}", data.train_data, corpus.index.size(),
+                 plan.shapes().front().batch_size, way_out("give a smaller --batch-size"));
   }
   const auto first = static_cast<uint64_t>(options.first), epoch = static_cast<uint64_t>(options.epoch);
   const auto rank = static_cast<uint64_t>(options.rank), world_size = static_cast<uint64_t>(options.world_size);
   if (first >= plan.batches_per_epoch()) {
-    reject_input("batches", "--start-batch is {}; an epoch has batches 0 to {}", first, plan.batches_per_epoch() - 1);
+    reject_input("batches", "--start-batch is {}", first,
+                 way_out("an epoch has batches 0 to {}", plan.batches_per_epoch() - 1));
   }
   plan.batch(epoch, first, rank, world_size);  // throws what cannot be before anything is shown
   const uint64_t end = first + std::min(static_cast<uint64_t>(options.batches), plan.batches_per_epoch() - first);

@@ -86,11 +86,11 @@ int bench_loader(const Options& options, const std::string& json_file, const Con
   }
   const Config config = options.flags.load().values;
   const DataConfig& data = config.data;
-  if (data.train_data.empty()) reject_input("bench", "no corpus is named; give --train-data DIR");
+  if (data.train_data.empty()) reject_input("bench", "no corpus is named", way_out("give --train-data DIR"));
   const Mode mode = choose_mode_loudly(config, console);
   const Corpus corpus = open_corpus_loudly(data.train_data, config, {}, console);
   if (corpus.index.size() == 0)
-    reject_input("bench", "{} has no clip that can be used; see `prepare`", data.train_data);
+    reject_input("bench", "{} has no clip that can be used", data.train_data, way_out("see `prepare`"));
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), data).shapes, static_cast<uint64_t>(config.training.seed));
   Feed feed = plan_feed(config, corpus, plan, mode);
   const LoaderOptions& loader = feed.loader;

@@ -63,7 +63,7 @@ void add_completion_command(CLI::App& app, Program& program) {
   command->callback([&app, &program, shell] {
     program.run = [&app, shell](Console&) {
       if (*shell != "bash" && *shell != "zsh")
-        reject_input("completion", "no script for '{}'; there are bash, zsh", *shell);
+        reject_input("completion", "no script for '{}'", *shell, way_out("there are bash, zsh"));
       fmt::print("{}", completion_script(app, *shell));
       return 0;
     };

@@ -46,7 +46,8 @@ double recorded_ms(const std::filesystem::path& folder) {
   const RunRecord run = read_run(folder);
   const auto step = run.metrics.find("step_ms"), wait = run.metrics.find("input_wait_ms");
   if (step == run.metrics.end() || wait == run.metrics.end()) {
-    reject_input("diagnose", "{} has no step times; is it the folder of a run?", (folder / "metrics.jsonl").string());
+    reject_input("diagnose", "{} has no step times", (folder / "metrics.jsonl").string(),
+                 way_out("is it the folder of a run?"));
   }
   std::vector<double> net;
   for (size_t i = 0; i < step->second.size() && i < wait->second.size(); ++i) {
@@ -79,13 +80,14 @@ ModelConsumer choose_consumer(const Options& options, const Config& config, cons
 }
 
 void check_options(const Options& options) {
-  if (options.batches < 8) reject_input("diagnose", "--num-batches is {}; a verdict needs at least 8", options.batches);
+  if (options.batches < 8)
+    reject_input("diagnose", "--num-batches is {}", options.batches, way_out("a verdict needs at least 8"));
   if (options.consumer_ms >= 0 && !options.run_folder.empty()) {
-    reject_input("diagnose", "--consumer-ms and --run both name the consumer; give one");
+    reject_input("diagnose", "--consumer-ms and --run both name the consumer", way_out("give one"));
   }
   if (!options.apply_file.empty() && options.apply_file == options.flags.file) {
-    reject_input("diagnose", "--apply {} is the file of --config, which stays as it is; name another",
-                 options.apply_file);
+    reject_input("diagnose", "--apply {} is the file of --config, which stays as it is", options.apply_file,
+                 way_out("name another"));
   }
 }
 
@@ -93,16 +95,16 @@ int diagnose_bottleneck(const Options& options, const std::string& json_file, co
   check_options(options);
   const Config config = options.flags.load().values;
   const DataConfig& data = config.data;
-  if (data.train_data.empty()) reject_input("diagnose", "no corpus is named; give --train-data DIR");
+  if (data.train_data.empty()) reject_input("diagnose", "no corpus is named", way_out("give --train-data DIR"));
   const Mode mode = choose_mode_loudly(config, console);
   const Corpus corpus = open_corpus_loudly(data.train_data, config, {}, console);
   if (corpus.index.size() == 0) {
-    reject_input("diagnose", "{} has no clip that can be used; see `prepare`", data.train_data);
+    reject_input("diagnose", "{} has no clip that can be used", data.train_data, way_out("see `prepare`"));
   }
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), data).shapes, static_cast<uint64_t>(config.training.seed));
   if (plan.batches_per_epoch() == 0) {
-    reject_input("diagnose", "{} has {} clips, too few for a batch of {}; give a smaller --batch-size", data.train_data,
-                 corpus.index.size(), data.batch_size.low);
+    reject_input("diagnose", "{} has {} clips, too few for a batch of {}", data.train_data, corpus.index.size(),
+                 data.batch_size.low, way_out("give a smaller --batch-size"));
   }
   const Feed feed = plan_feed(config, corpus, plan, mode);
   const ModelConsumer model = choose_consumer(options, config, corpus, plan, mode, console);

@@ -11,9 +11,6 @@
 namespace myxtts {
 namespace {
 
-constexpr int exit_failed = 1;
-constexpr int exit_wrong_input = 2;
-
 void collect_names(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
@@ -65,7 +62,7 @@ LogLevel parse_log_level(const std::string& text) {
       {"error", LogLevel::error}, {"warning", LogLevel::warning}, {"info", LogLevel::info}, {"debug", LogLevel::debug}};
   const auto found = levels.find(text);
   if (found == levels.end())
-    reject_input("command line", "--log-level is '{}'; it must be error, warning, info or debug", text);
+    reject_input("command line", "--log-level is '{}'", text, way_out("it must be error, warning, info or debug"));
   return found->second;
 }
 
@@ -100,9 +97,9 @@ int run(int count, char** arguments) {
     reject_input("command line", "{}", unknown_word(app, arguments, count));
   } catch (const CLI::RequiredError& error) {
     if (&reached(app) == &app && count > 1) reject_input("command line", "{}", unknown_word(app, arguments, count));
-    reject_input("command line", "{}; see '{}'", error.what(), help_call(app));
+    reject_input("command line", "{}", error.what(), way_out("see '{}'", help_call(app)));
   } catch (const CLI::ParseError& error) {
-    reject_input("command line", "{}; see '{}'", error.what(), help_call(app));
+    reject_input("command line", "{}", error.what(), way_out("see '{}'", help_call(app)));
   }
   program.console.level = parse_log_level(level);
   Console console(program.console);
@@ -122,9 +119,9 @@ int main(int count, char** arguments) {
     return myxtts::run(count, arguments);
   } catch (const myxtts::Error& error) {
     fmt::print(stderr, "error: {}\n", error.what());
-    return error.kind() == myxtts::Error::Kind::wrong_input ? myxtts::exit_wrong_input : myxtts::exit_failed;
+    return error.exit_status();
   } catch (const std::exception& error) {
     fmt::print(stderr, "error: [internal] {}; please report this\n", error.what());
-    return myxtts::exit_failed;
+    return exit_status(myxtts::ErrorCode::failed);
   }
 }

@@ -49,14 +49,14 @@ std::vector<float> resynthesise(const Options& options, const MelSpec& spec, con
 
 int compute(const Options& options, const Console& console) {
   if (options.in.empty() || options.out.empty()) {
-    reject_input("mel", "name an audio file and an .npy file, or --list; see 'myxtts mel --help'");
+    reject_input("mel", "name an audio file and an .npy file, or --list", way_out("see 'myxtts mel --help'"));
   }
   if (options.resynth == options.out) reject_input("mel", "OUT and --resynth name the same file, {}", options.out);
   ResolvedConfig config = load_config(options.config, "", {});
   if (!options.preset.empty()) config.values.data.mel_preset = options.preset;
   const MelSpec spec = resolve_mel_spec(config.values);
   const AudioInfo info = read_clip_info(ClipPlace(options.in));
-  if (info.frames == 0) fail("mel", "{} has no samples (at byte 0)", options.in);
+  if (info.frames == 0) fail_as(ErrorCode::unreadable, "mel", "{} has no samples (at byte {})", options.in, at_byte(0));
   const Mel mel =
       options.device == "cpu" ? on_cpu(spec, options.in) : on_gpu(spec, options.in, parse_device(options.device));
   const std::vector<float> sound = options.resynth.empty() ? std::vector<float>() : resynthesise(options, spec, mel);

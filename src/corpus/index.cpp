@@ -205,7 +205,9 @@ struct CorpusIndex::State {
     }
   }
 
-  [[noreturn]] void broken(const char* how) const { fail("index", "{} {}", path.string(), how); }
+  [[noreturn]] void broken(const char* how) const {
+    fail_as(ErrorCode::unreadable, "index", "{} {}", path.string(), how);
+  }
 
   std::span<const std::byte> section(const Section& wanted, uint64_t item_bytes, uint64_t items) const {
     const std::span<const std::byte> bytes = file.bytes();
@@ -246,7 +248,8 @@ CorpusClip CorpusIndex::clip(size_t number) const {
       line.strings_at <= state_->strings.size() && line.strings_bytes <= state_->strings.size() - line.strings_at;
   std::string_view strings = inside ? state_->strings.substr(line.strings_at, line.strings_bytes) : std::string_view();
   if (!inside || hash_of(line, strings) != line.hash) {
-    fail("index", "{} is damaged at clip {}; prepare the corpus again", state_->path.string(), number);
+    fail_as(ErrorCode::unreadable, "index", "{} is damaged at clip {}", state_->path.string(), number,
+            way_out("prepare the corpus again"));
   }
   const auto next = [&strings] {
     std::string text(strings.substr(0, strings.find('\0')));

@@ -54,7 +54,7 @@ std::string extension_of(const ClipPlace& place) {
 uint64_t packed_bytes(const CorpusClip& clip, bool original) {
   if (original) return clip.place.bytes != 0 ? clip.place.bytes : ReadOnlyFile(clip.place.path).size_bytes();
   if (clip.samples > (std::numeric_limits<uint32_t>::max() - wav_header_bytes) / 2) {
-    fail("pack", "{} is longer than a WAV file can be; pack it with its original bytes", clip.place.name());
+    fail("pack", "{} is longer than a WAV file can be", clip.place.name(), way_out("pack it with its original bytes"));
   }
   return wav_header_bytes + clip.samples * 2;
 }
@@ -98,12 +98,13 @@ std::vector<std::byte> read_place(const ClipPlace& place) {
   const uint64_t bytes = place.bytes != 0 ? place.bytes : file.size_bytes();
   const bool changed = !place.part && bytes != file.size_bytes();
   if (changed || place.first_byte > file.size_bytes() || bytes > file.size_bytes() - place.first_byte) {
-    fail("pack", "{} has {} bytes where {} were expected (at byte {})", place.path.string(), file.size_bytes(), bytes,
-         place.first_byte);
+    fail_as(ErrorCode::changed, "pack", "{} has {} bytes where {} were expected (at byte {})", place.path.string(),
+            file.size_bytes(), bytes, at_byte(place.first_byte));
   }
   std::vector<std::byte> content(bytes);
   if (file.read_at(place.first_byte, content) != bytes) {
-    fail("pack", "{} was cut short while it was read (at byte {})", place.path.string(), place.first_byte);
+    fail_as(ErrorCode::unreadable, "pack", "{} was cut short while it was read (at byte {})", place.path.string(),
+            at_byte(place.first_byte));
   }
   return content;
 }
@@ -111,9 +112,9 @@ std::vector<std::byte> read_place(const ClipPlace& place) {
 std::vector<std::byte> wav_bytes(const CorpusClip& clip) {
   const Clip audio = read_clip(clip.place, clip.first_sample, clip.samples);
   if (audio.samples.size() != clip.samples || audio.sample_rate != clip.sample_rate) {
-    fail("pack",
-         "{} has {} samples at {} Hz from sample {} on where {} at {} Hz were expected; prepare the corpus again",
-         clip.place.name(), audio.samples.size(), audio.sample_rate, clip.first_sample, clip.samples, clip.sample_rate);
+    fail_as(ErrorCode::changed, "pack", "{} has {} samples at {} Hz from sample {} on where {} at {} Hz were expected",
+            clip.place.name(), audio.samples.size(), audio.sample_rate, clip.first_sample, clip.samples,
+            clip.sample_rate, way_out("prepare the corpus again"));
   }
   return make_wav(audio.samples, audio.sample_rate);
 }
@@ -169,12 +170,12 @@ class WaitingFolder {
     fs::create_directories(folder);
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
       if (!is_shard(entry.path())) continue;
-      reject_input("pack", "{} holds shards already, such as {}; remove them or pack into another folder",
-                   folder.string(), entry.path().filename().string());
+      reject_input("pack", "{} holds shards already, such as {}", folder.string(), entry.path().filename().string(),
+                   way_out("remove them or pack into another folder"));
     }
     if (!fs::create_directory(path_)) {
-      reject_input("pack", "{} is there: a pack is running, or was stopped; when none runs, remove it and pack again",
-                   path_.string());
+      reject_input("pack", "{} is there: a pack is running, or was stopped", path_.string(),
+                   way_out("when none runs, remove it and pack again"));
     }
   }
   ~WaitingFolder() {
@@ -248,8 +249,8 @@ std::vector<PackedClip> read_pack_index(const fs::path& shard) {
   const std::optional<TarMember> index = first_tar_member(shard);
   if (!index || index->name != index_name) return {};
   if (index->bytes > max_index_bytes) {
-    fail("pack", "{} has an index of {} bytes; at most {} are read (at byte {})", shard.string(), index->bytes,
-         max_index_bytes, index->first_byte);
+    fail_as(ErrorCode::unreadable, "pack", "{} has an index of {} bytes; at most {} are read (at byte {})",
+            shard.string(), index->bytes, max_index_bytes, at_byte(index->first_byte));
   }
   const ReadOnlyFile file(shard);
   std::string text(index->bytes, '\0');
@@ -260,8 +261,8 @@ std::vector<PackedClip> read_pack_index(const fs::path& shard) {
     try {
       clips.push_back(parse_line(std::string_view(text).substr(at, end - at), file.size_bytes()));
     } catch (const std::exception& error) {
-      fail("pack", "{} has a damaged index, line {} (at byte {}): {}", shard.string(), clips.size() + 1,
-           index->first_byte + at, error.what());
+      fail_as(ErrorCode::unreadable, "pack", "{} has a damaged index, line {} (at byte {}): {}", shard.string(),
+              clips.size() + 1, at_byte(index->first_byte + at), error.what());
     }
     at = end + 1;
   }
@@ -272,8 +273,9 @@ void check_packed(const ClipPlace& place, uint64_t hash) {
   const std::vector<std::byte> bytes = read_place(place);
   const uint64_t found = hash_bytes(bytes.data(), bytes.size());
   if (found == hash) return;
-  fail("pack", "{} is damaged: its {} bytes have XXH64 {} where {} was written; pack it again (at byte {})",
-       place.path.string(), bytes.size(), hash_hex(found), hash_hex(hash), place.first_byte);
+  fail_as(ErrorCode::unreadable, "pack",
+          "{} is damaged: its {} bytes have XXH64 {} where {} was written; pack it again (at byte {})",
+          place.path.string(), bytes.size(), hash_hex(found), hash_hex(hash), at_byte(place.first_byte));
 }
 
 }  // namespace myxtts

@@ -178,8 +178,8 @@ CorpusLayout find_layout(const fs::path& where) {
     if (ending == ".jsonl" || ending == ".json") return {Kind::manifest, folder, {where}};
     if (ending == ".tar") return {Kind::tar, folder, {where}, is_packed(where)};
     if (ending == ".csv" || ending == ".txt") return {Kind::metadata, folder, {where}};
-    reject_input("corpus", "{} is not a corpus; it may be a folder, a .jsonl manifest, a .csv or a .tar",
-                 where.string());
+    reject_input("corpus", "{} is not a corpus", where.string(),
+                 way_out("it may be a folder, a .jsonl manifest, a .csv or a .tar"));
   }
   if (!fs::is_directory(where)) reject_input("corpus", "{} is neither a folder nor a file", where.string());
   if (fs::exists(where / "metadata_train.csv")) {

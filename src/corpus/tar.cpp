@@ -149,8 +149,8 @@ class TarReader {
       if (empty > 0) return false;  // what lies behind the end of a tar may be anything
       const char* const compression = at_ == 0 ? compression_of(header) : nullptr;
       if (compression != nullptr) {
-        reject_input("tar", "{} is compressed ({}; at byte 0); unpack it to a plain tar", file_.path().string(),
-                     compression);
+        reject_input("tar", "{} is compressed ({}; at byte {})", file_.path().string(), compression, at_byte(0),
+                     way_out("unpack it to a plain tar"));
       }
       damaged(at_, at_ == 0 ? "is not a tar, or its first header is damaged" : "has a damaged header");
     }
@@ -233,7 +233,7 @@ class TarReader {
   }
 
   [[noreturn]] void damaged(uint64_t at, std::string_view reason) const {
-    fail("tar", "{} {} (at byte {})", file_.path().string(), reason, at);
+    fail_as(ErrorCode::unreadable, "tar", "{} {} (at byte {})", file_.path().string(), reason, at_byte(at));
   }
 
   ReadOnlyFile file_;
@@ -302,7 +302,7 @@ uint64_t tar_member_bytes(const std::string& name, uint64_t bytes) {
 
 uint64_t TarWriter::add(const std::string& name, std::span<const std::byte> bytes) {
   if (name.empty() || name.ends_with('/') || name.find('\0') != std::string::npos) {
-    fail("tar", "{} cannot hold a member named '{}' (at byte {})", path_.string(), name, position());
+    fail("tar", "{} cannot hold a member named '{}' (at byte {})", path_.string(), name, at_byte(position()));
   }
   const std::string lines = pax_lines(name, bytes.size());
   if (!lines.empty()) append("././@PaxHeader", type_pax, std::as_bytes(std::span(lines)));
@@ -314,7 +314,7 @@ uint64_t TarWriter::add(const std::string& name, std::span<const std::byte> byte
 void TarWriter::overwrite(uint64_t at, std::span<const std::byte> bytes) {
   if (at > position() || bytes.size() > position() - at) {
     fail("tar", "{} has {} bytes so far; {} cannot be replaced (at byte {})", path_.string(), position(), bytes.size(),
-         at);
+         at_byte(at));
   }
   file_.overwrite(at, bytes);
 }

@@ -55,25 +55,26 @@ std::vector<float> speak_with_espeak(const std::string& program, const Row& row,
 void check(const fs::path& folder, const DemoCorpusSettings& settings) {
   const auto one_of = [](const std::string& what, const std::string& value, const std::vector<std::string>& known) {
     if (std::find(known.begin(), known.end(), value) == known.end()) {
-      reject_input("demo-data", "--{} is '{}'; it must be one of {}", what, value, fmt::join(known, ", "));
+      reject_input("demo-data", "--{} is '{}'", what, value, way_out("it must be one of {}", fmt::join(known, ", ")));
     }
   };
   one_of("language", settings.language, demo_languages());
   one_of("voice", settings.voice, {"formant", "espeak-ng"});
   one_of("format", settings.format, {"wav", "flac", "mp3", "ogg"});
   if (settings.clips < 1 || settings.clips > 10'000'000) {
-    reject_input("demo-data", "--clips is {}; it must be from 1 to 10000000", settings.clips);
+    reject_input("demo-data", "--clips is {}", settings.clips, way_out("it must be from 1 to 10000000"));
   }
   if (settings.speakers < 1 || settings.speakers > 1000) {
-    reject_input("demo-data", "--speakers is {}; it must be from 1 to 1000", settings.speakers);
+    reject_input("demo-data", "--speakers is {}", settings.speakers, way_out("it must be from 1 to 1000"));
   }
   if (settings.sample_rate < 8000 || settings.sample_rate > 192000) {
-    reject_input("demo-data", "--sample-rate is {}; it must be from 8000 to 192000", settings.sample_rate);
+    reject_input("demo-data", "--sample-rate is {}", settings.sample_rate, way_out("it must be from 8000 to 192000"));
   }
   if (fs::exists(folder) && !fs::is_directory(folder))
-    reject_input("demo-data", "{} is a file; name a folder", folder.string());
+    reject_input("demo-data", "{} is a file", folder.string(), way_out("name a folder"));
   if (fs::exists(folder) && !fs::is_empty(folder) && !fs::exists(folder / marker_name)) {
-    reject_input("demo-data", "{} holds something that is not a demo corpus; name another folder", folder.string());
+    reject_input("demo-data", "{} holds something that is not a demo corpus", folder.string(),
+                 way_out("name another folder"));
   }
 }
 
@@ -84,7 +85,8 @@ DemoCorpusSummary make_demo_corpus(const fs::path& folder, const DemoCorpusSetti
   check(folder, settings);
   const std::string espeak = settings.voice == "espeak-ng" ? find_program("espeak-ng") : std::string();
   if (settings.voice == "espeak-ng" && espeak.empty()) {
-    reject_input("demo-data", "espeak-ng is not installed; install the package espeak-ng, or leave --voice out");
+    reject_input("demo-data", "espeak-ng is not installed",
+                 way_out("install the package espeak-ng, or leave --voice out"));
   }
   fs::create_directories(folder / "wavs");
   for (const auto& entry : fs::directory_iterator(folder / "wavs")) {  // an earlier demo's clips

@@ -42,8 +42,8 @@ const std::vector<std::string>& words_of(const std::string& language) {
   static const std::vector<std::string> en = split(english), fa = split(persian);
   if (language == "en") return en;
   if (language == "fa") return fa;
-  reject_input("demo-data", "there is no word list for '{}'; there are {}", language,
-               fmt::join(demo_languages(), ", "));
+  reject_input("demo-data", "there is no word list for '{}'", language,
+               way_out("there are {}", fmt::join(demo_languages(), ", ")));
 }
 
 }  // namespace

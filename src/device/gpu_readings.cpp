@@ -29,9 +29,8 @@ class Library {
  public:
   Library() : handle_(::dlopen(library_file(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) {
-      reject_input("gpu",
-                   "NVIDIA's driver is not here ({} cannot be loaded), so there is no GPU to read; install the driver",
-                   library_file());
+      reject_input("gpu", "NVIDIA's driver is not here ({} cannot be loaded), so there is no GPU to read",
+                   library_file(), way_out("install the driver"));
     }
     try {
       need("nvmlInit_v2", init);
@@ -42,8 +41,8 @@ class Library {
       need("nvmlDeviceGetHandleByPciBusId_v2", device_by_bus_id);
       need("nvmlDeviceGetName", name);
       if (const Result result = init(); result != 0) {
-        reject_input("gpu", "NVIDIA's driver does not start ({}), so there is no GPU to read; does nvidia-smi work?",
-                     error_string(result));
+        reject_input("gpu", "NVIDIA's driver does not start ({}), so there is no GPU to read", error_string(result),
+                     way_out("does nvidia-smi work?"));
       }
     } catch (...) {
       ::dlclose(handle_);
@@ -226,15 +225,15 @@ GpuReadings GpuReadings::of_number(int number) {
   auto state = std::make_unique<State>();
   unsigned count = 0;
   if (state->library.device_count(&count) != 0 || count == 0) {
-    reject_input("gpu", "NVIDIA's driver finds no GPU here; does nvidia-smi list one?");
+    reject_input("gpu", "NVIDIA's driver finds no GPU here", way_out("does nvidia-smi list one?"));
   }
   if (number < 0 || static_cast<unsigned>(number) >= count) {
-    reject_input("gpu", "there is no GPU {}; nvidia-smi's numbers here go from 0 to {}", number, count - 1);
+    reject_input("gpu", "there is no GPU {}", number, way_out("nvidia-smi's numbers here go from 0 to {}", count - 1));
   }
   if (const Result result = state->library.device_by_number(static_cast<unsigned>(number), &state->device);
       result != 0) {
-    reject_input("gpu", "the driver does not open GPU {} ({}); is it free to be read by this user?", number,
-                 state->library.error_string(result));
+    reject_input("gpu", "the driver does not open GPU {} ({})", number, state->library.error_string(result),
+                 way_out("is it free to be read by this user?"));
   }
   return GpuReadings(std::move(state));
 }
@@ -242,8 +241,8 @@ GpuReadings GpuReadings::of_number(int number) {
 GpuReadings GpuReadings::of_bus_id(const std::string& bus_id) {
   auto state = std::make_unique<State>();
   if (const Result result = state->library.device_by_bus_id(bus_id.c_str(), &state->device); result != 0) {
-    reject_input("gpu", "the driver does not open the GPU at {} ({}); nvidia-smi shows the places under Bus-Id", bus_id,
-                 state->library.error_string(result));
+    reject_input("gpu", "the driver does not open the GPU at {} ({})", bus_id, state->library.error_string(result),
+                 way_out("nvidia-smi shows the places under Bus-Id"));
   }
   return GpuReadings(std::move(state));
 }

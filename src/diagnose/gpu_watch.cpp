@@ -76,7 +76,8 @@ WatchVerdict judge(std::span<const TimedSample> samples) {
   WatchVerdict verdict;
   verdict.by_sm_activity = !activity.values.empty() && 2 * activity.values.size() >= samples.size();
   const Series series = verdict.by_sm_activity ? activity : series_of(samples, &GpuSample::utilisation_percent);
-  if (series.values.empty()) fail("watch", "this GPU reports neither utilisation nor SM activity; see nvidia-smi");
+  if (series.values.empty())
+    fail("watch", "this GPU reports neither utilisation nor SM activity", way_out("see nvidia-smi"));
   verdict.utilisation = spread_of(series.values);
   verdict.use = gpu_use_of(verdict.utilisation);
   verdict.period_s = period_s_of(series);

@@ -106,7 +106,7 @@ void add_checks(Diagnosis& result, const Config& config) {
 Diagnosis diagnose_run(const RunRecord& run, const std::optional<Config>& config) {
   const std::vector<double> step_ms = values_of(run, "step_ms"), wait_ms = values_of(run, "input_wait_ms");
   if (step_ms.empty() || wait_ms.size() != step_ms.size()) {
-    reject_input("diagnose", "{} has no step times in its metrics.jsonl; has it made a step?", run.name);
+    reject_input("diagnose", "{} has no step times in its metrics.jsonl", run.name, way_out("has it made a step?"));
   }
   Diagnosis result;
   find_rhythm(result, step_ms);

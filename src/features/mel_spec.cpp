@@ -161,10 +161,11 @@ void apply(MelSpec& spec, const std::map<std::string, std::string>& settings, co
     if (setter == setters().end()) {
       std::vector<std::string> known;
       for (const auto& [name, ignored] : setters()) known.push_back(name);
-      reject_input("mel", "{}.{} is not a mel setting; did you mean {}?", where, key, nearest(key, known));
+      reject_setting("mel", where + "." + key, "is not a mel setting",
+                     way_out("did you mean {}?", nearest(key, known)));
     }
     if (!setter->second(spec, text)) {
-      reject_input("mel", "{}.{} is '{}'; it must be {}", where, key, text, allowed(key));
+      reject_setting("mel", where + "." + key, "is '{}'", text, way_out("it must be {}", allowed(key)));
     }
   }
 }
@@ -237,8 +238,8 @@ const MelSpec& mel_preset(const std::string& name) {
     if (preset.name == name) return preset;
     known.push_back(preset.name);
   }
-  reject_input("mel", "there is no preset '{}'; did you mean {}? (`mel --list` names them)", name,
-               nearest(name, known));
+  reject_input("mel", "there is no preset '{}'", name,
+               way_out("did you mean {}? (`mel --list` names them)", nearest(name, known)));
 }
 
 MelSpec resolve_mel_spec(const Config& config) {

@@ -125,9 +125,8 @@ Alignment align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::Te
   if (mel.is_cuda()) {
     constexpr int64_t most_tokens = 6144;  // two rows of them fit in a block's shared memory
     if (problem.tokens > most_tokens) {
-      fail("align",
-           "a text of {} tokens is too long for the GPU's alignment, which takes {}; give a shorter --max-text-length",
-           problem.tokens, most_tokens);
+      fail("align", "a text of {} tokens is too long for the GPU's alignment, which takes {}", problem.tokens,
+           most_tokens, way_out("give a shorter --max-text-length"));
     }
     const c10::DeviceGuard guard(mel.device());
     at::Tensor scratch =

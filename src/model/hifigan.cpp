@@ -117,7 +117,8 @@ HifiganGenerator load_hifigan(const std::map<std::string, at::Tensor>& tensors, 
 
 at::Tensor hifigan_sound(const HifiganGenerator& generator, const at::Tensor& mel) {
   if (mel.dim() != 3 || mel.size(2) != generator.n_mels) {
-    fail("hifigan", "the mel is [{}]; it must be [batch, frames, {}]", fmt::join(mel.sizes(), ", "), generator.n_mels);
+    fail("hifigan", "the mel is [{}]", fmt::join(mel.sizes(), ", "),
+         way_out("it must be [batch, frames, {}]", generator.n_mels));
   }
   if (mel.size(1) == 0) return mel.new_zeros({mel.size(0), 0});
   const at::NoGradGuard no_gradients;

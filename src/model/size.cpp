@@ -8,7 +8,7 @@ const ModelSize& model_size(std::string_view name) {
   for (const ModelSize& size : model_sizes) {
     if (size.name == name) return size;
   }
-  reject_input("config", "model.size is '{}'; it may be tiny, small, normal or big", name);
+  reject_setting("config", "model.size", "is '{}'", name, way_out("it may be tiny, small, normal or big"));
 }
 
 }  // namespace myxtts

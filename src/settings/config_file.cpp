@@ -23,7 +23,8 @@ class YamlReader {
       : config_(config), origin_(std::move(origin)), kind_(kind) {}
 
   void read(const YAML::Node& root) {
-    if (!root.IsMap()) reject_input("config", "{} holds no settings; write keys such as 'batch_size: 16'", origin_);
+    if (!root.IsMap())
+      reject_input("config", "{} holds no settings", origin_, way_out("write keys such as 'batch_size: 16'"));
     for (const auto& entry : root) {
       const std::string name = key_of(entry.first);
       if (name == "preset") continue;
@@ -48,7 +49,8 @@ class YamlReader {
   void read_section(const std::string& section, const YAML::Node& values) {
     if (values.IsNull()) return;
     if (!values.IsMap()) {
-      reject_input("config", "{} is not a section of keys ({}); indent its keys below it", section, where(values));
+      reject_input("config", "{} is not a section of keys ({})", section, where(values),
+                   way_out("indent its keys below it"));
     }
     for (const auto& entry : values) {
       const std::string key = key_of(entry.first);
@@ -62,11 +64,12 @@ class YamlReader {
     if (field == nullptr) unknown_key(key, name, key_node);
     const Source source{kind_, kind_ == Source::Kind::file ? where(key_node) : origin_};
     if (!value.IsScalar()) {
-      reject_input("config", "{} has no single value ({}); it must be {}", field->name(), where(key_node),
-                   allowed_text(*field));
+      reject_setting("config", field->name(), "has no single value ({})", where(key_node),
+                     way_out("it must be {}", allowed_text(*field)));
     }
     if (!seen_.insert(field->name()).second) {
-      reject_input("config", "{} is set a second time ({}); keep one of the two", field->name(), where(key_node));
+      reject_setting("config", field->name(), "is set a second time ({})", where(key_node),
+                     way_out("keep one of the two"));
     }
     set_field(config_, *field, value.Scalar(), source);
   }
@@ -74,7 +77,7 @@ class YamlReader {
   [[noreturn]] void unknown_key(const std::string& key, const std::string& name, const YAML::Node& node) const {
     const Field* elsewhere = find_field(key);
     const Field* near = elsewhere != nullptr ? elsewhere : find_field(nearest(key, field_names()));
-    reject_input("config", "{} is not a setting ({}); did you mean {}?", name, where(node), near->name());
+    reject_setting("config", name, "is not a setting ({})", where(node), way_out("did you mean {}?", near->name()));
   }
 
   void read_mel_presets(const YAML::Node& presets) {
@@ -114,7 +117,8 @@ void apply_preset(ResolvedConfig& config, const std::string& name) {
       return;
     }
   }
-  reject_input("config", "there is no preset '{}'; there are {}", name, fmt::join(config_preset_names(), ", "));
+  reject_input("config", "there is no preset '{}'", name,
+               way_out("there are {}", fmt::join(config_preset_names(), ", ")));
 }
 
 }  // namespace

@@ -478,8 +478,8 @@ std::string allowed_text(const Field& field) {
 
 void set_field(ResolvedConfig& config, const Field& field, const std::string& text, const Source& source) {
   if (!store(field, config.values, text)) {
-    reject_input("config", "{} is '{}' ({}); it must be {}", field.name(), text, source.to_string(),
-                 allowed_text(field));
+    reject_setting("config", field.name(), "is '{}' ({})", text, source.to_string(),
+                   way_out("it must be {}", allowed_text(field)));
   }
   config.sources[field.name()] = source;
 }

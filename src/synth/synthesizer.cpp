@@ -24,8 +24,8 @@ constexpr double pause_s = 0.2;  // between sentences
 HifiganGenerator read_vocoder(const fs::path& path, at::Device device, const MelSpec& mel) {
   // It speaks the frames that it was trained on, and no others.
   if (mel.hop_length != hifigan_hop) {
-    reject_input("synth", "{} makes {} samples a frame, the voice's frames have {}; leave --vocoder out", path.string(),
-                 hifigan_hop, mel.hop_length);
+    reject_input("synth", "{} makes {} samples a frame, the voice's frames have {}", path.string(), hifigan_hop,
+                 mel.hop_length, way_out("leave --vocoder out"));
   }
   const SafetensorsFile file(path);
   file.verify();

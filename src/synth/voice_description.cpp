@@ -64,9 +64,8 @@ std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::s
 void check_same_voice(const std::filesystem::path& path, const VoiceDescription& saved,
                       const VoiceDescription& wanted) {
   const auto differ = [&](const std::string& what, const std::string& was, const std::string& now) {
-    reject_input("checkpoint",
-                 "{} has {} {}, this run {}; give another --checkpoint-dir, or --reset-training to begin anew",
-                 path.string(), what, was, now);
+    reject_input("checkpoint", "{} has {} {}, this run {}", path.string(), what, was, now,
+                 way_out("give another --checkpoint-dir, or --reset-training to begin anew"));
   };
   if (saved.config.model.size != wanted.config.model.size) {
     differ("model.size", saved.config.model.size, wanted.config.model.size);

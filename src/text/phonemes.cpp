@@ -34,12 +34,13 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& content) : path_(fs::temp_directory_path() / "myxtts_text_XXXXXX") {
     const int descriptor = ::mkostemp(path_.data(), O_CLOEXEC);
-    if (descriptor < 0) fail("text", "{} cannot be made: {}; set TMPDIR to a folder", path_, std::strerror(errno));
+    if (descriptor < 0)
+      fail("text", "{} cannot be made: {}", path_, std::strerror(errno), way_out("set TMPDIR to a folder"));
     const ssize_t written = ::write(descriptor, content.data(), content.size());
     ::close(descriptor);
     if (written != static_cast<ssize_t>(content.size())) {
       ::unlink(path_.c_str());
-      fail("text", "{} cannot be written; is the disk full?", path_);
+      fail("text", "{} cannot be written", path_, way_out("is the disk full?"));
     }
   }
   ~TemporaryFile() { ::unlink(path_.c_str()); }
@@ -70,7 +71,8 @@ std::optional<std::string> output_of(const std::vector<std::string>& arguments) 
   argv.push_back(nullptr);
   int ends[2];
   // Closed on exec: a process started by another thread must not hold this pipe open.
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail("text", "no pipe could be made: {}; use fewer threads", std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    fail("text", "no pipe could be made: {}", std::strerror(errno), way_out("use fewer threads"));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -107,13 +109,13 @@ class Espeak {
  public:
   explicit Espeak(const std::string& language) : program_(find_program("espeak-ng")), language_(language) {
     if (program_.empty()) {
-      reject_input("text",
-                   "phonemes need espeak-ng, which is not installed; install it with: apt-get install espeak-ng");
+      reject_input("text", "phonemes need espeak-ng, which is not installed",
+                   way_out("install it with: apt-get install espeak-ng"));
     }
     const auto lines = clauses(marker);
     if (!lines) {
-      reject_input("text", "espeak-ng does not know the language '{}'; `espeak-ng --voices` lists those it knows",
-                   language);
+      reject_input("text", "espeak-ng does not know the language '{}'", language,
+                   way_out("`espeak-ng --voices` lists those it knows"));
     }
     if (lines->size() == 1) marker_ipa_ = lines->front();
   }
@@ -124,7 +126,7 @@ class Espeak {
     std::vector<std::string> one_by_one;
     for (const std::string& text : texts) {
       const auto lines = clauses(paragraph(text));
-      if (!lines) fail("text", "espeak-ng failed on \"{}\"; take that text out or change it", text);
+      if (!lines) fail("text", "espeak-ng failed on \"{}\"", text, way_out("take that text out or change it"));
       one_by_one.push_back(fmt::format("{}", fmt::join(*lines, " ")));
     }
     return one_by_one;

@@ -18,8 +18,8 @@ constexpr size_t most_symbols = 65536 - Vocabulary::first_symbol;
 
 Vocabulary::Vocabulary(const std::set<char32_t>& symbols) : symbols_(symbols.begin(), symbols.end()) {
   if (symbols_.size() > most_symbols) {
-    reject_input("text", "a vocabulary of {} characters is too large, at most {} fit; check the corpus for broken text",
-                 symbols_.size(), most_symbols);
+    reject_input("text", "a vocabulary of {} characters is too large, at most {} fit", symbols_.size(), most_symbols,
+                 way_out("check the corpus for broken text"));
   }
 }
 
@@ -29,8 +29,8 @@ std::vector<uint16_t> Vocabulary::encode(std::string_view text, bool blanks) con
   for (const char32_t letter : decode_utf8(text)) {
     const auto found = std::ranges::lower_bound(symbols_, letter);
     if (found == symbols_.end() || *found != letter) {
-      reject_input("text", "the vocabulary does not know '{}' (U+{:04X}); take it out of the text or train with it",
-                   encode_utf8({letter}), static_cast<uint32_t>(letter));
+      reject_input("text", "the vocabulary does not know '{}' (U+{:04X})", encode_utf8({letter}),
+                   static_cast<uint32_t>(letter), way_out("take it out of the text or train with it"));
     }
     tokens.push_back(static_cast<uint16_t>(first_symbol + (found - symbols_.begin())));
     if (blanks) tokens.push_back(blank);
@@ -43,7 +43,8 @@ std::string Vocabulary::decode(std::span<const uint16_t> tokens) const {
   for (const uint16_t token : tokens) {
     if (token < first_symbol) continue;
     if (token >= size()) {
-      fail("text", "token {} is not in this vocabulary of {}; use the vocabulary that made the tokens", token, size());
+      fail("text", "token {} is not in this vocabulary of {}", token, size(),
+           way_out("use the vocabulary that made the tokens"));
     }
     letters.push_back(symbols_[token - first_symbol]);
   }
@@ -58,7 +59,8 @@ std::string Vocabulary::to_json() const {
 
 Vocabulary Vocabulary::from_json(const std::string& text, const std::string& name) {
   const auto reject = [&](std::string_view why) {
-    reject_input("text", "{} is not a vocabulary: {}; use the file that was saved with the voice", name, why);
+    reject_input("text", "{} is not a vocabulary: {}", name, why,
+                 way_out("use the file that was saved with the voice"));
   };
   const json saved = json::parse(text, nullptr, false);
   if (!saved.is_object()) reject("it is not a JSON object");

@@ -74,7 +74,7 @@ int main(int count, char** words) {
     }
   } catch (const Error& error) {
     std::cerr << "error: " << error.what() << "\n";
-    return error.kind() == Error::Kind::wrong_input ? 2 : 1;
+    return error.exit_status();
   }
   return 0;
 }

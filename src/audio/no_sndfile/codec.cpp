@@ -6,8 +6,8 @@ namespace myxtts {
 namespace {
 
 [[noreturn]] void missing(const std::string& name) {
-  fail("audio", "{} is not a WAV file, and this build has no libsndfile; install libsndfile1-dev and build again",
-       name);
+  fail_as(ErrorCode::unreadable, "audio", "{} is not a WAV file, and this build has no libsndfile", name,
+          way_out("install libsndfile1-dev and build again"));
 }
 
 }  // namespace

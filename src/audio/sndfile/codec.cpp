@@ -129,10 +129,12 @@ struct OpenClip {
       std::string reason = sf_strerror(nullptr);
       std::erase_if(reason, [](char c) { return c == '\n' || c == '.'; });
       if (reason.find("pipe") != std::string::npos) reason = "no audio was found in it";  // what it says of empty MP3s
-      fail("audio", "{} cannot be decoded: {} (at byte {})", source.name, reason, file.furthest_read);
+      fail_as(ErrorCode::unreadable, "audio", "{} cannot be decoded: {} (at byte {})", source.name, reason,
+              at_byte(file.furthest_read));
     }
     if (info.channels < 1 || info.samplerate < 1 || info.frames < 0) {
-      fail("audio", "{} has {} channels at {} Hz (at byte 0)", source.name, info.channels, info.samplerate);
+      fail_as(ErrorCode::unreadable, "audio", "{} has {} channels at {} Hz (at byte {})", source.name, info.channels,
+              info.samplerate, at_byte(0));
     }
   }
 };
@@ -196,7 +198,8 @@ std::vector<float> codec_read_mono(const ByteSource& source, uint64_t first, uin
   OpenClip clip(source);
   const auto claimed = static_cast<uint64_t>(clip.info.frames);
   if (first > 0 && sf_seek(clip.handle.get(), static_cast<sf_count_t>(first), SEEK_SET) < 0) {
-    fail("audio", "{} has no sample {} (at byte {})", source.name, first, clip.file.furthest_read);
+    fail_as(ErrorCode::unreadable, "audio", "{} has no sample {} (at byte {})", source.name, first,
+            at_byte(clip.file.furthest_read));
   }
   const int channels = clip.info.channels;
   constexpr uint64_t frames_at_once = 4096;
@@ -215,8 +218,8 @@ std::vector<float> codec_read_mono(const ByteSource& source, uint64_t first, uin
   const uint64_t expected = std::min(count, claimed - std::min(claimed, first));
   // An MP3's length may be an estimate; the other formats know theirs.
   if (mono.size() < expected && (format_name(clip.info) != "mp3" || mono.empty())) {
-    fail("audio", "{} breaks off after {} of {} samples (at byte {})", source.name, first + mono.size(), claimed,
-         clip.file.furthest_read);
+    fail_as(ErrorCode::unreadable, "audio", "{} breaks off after {} of {} samples (at byte {})", source.name,
+            first + mono.size(), claimed, at_byte(clip.file.furthest_read));
   }
   return mono;
 }

@@ -13,7 +13,8 @@ void add_missing(CLI::App& app, Program& program, const char* name, const char* 
   command->allow_extras();
   command->callback([&program, name] {
     program.run = [name](Console&) -> int {
-      reject_input(name, "this build has no libtorch; `pip install torch`, or set CMAKE_PREFIX_PATH, and build again");
+      reject_input(name, "this build has no libtorch",
+                   way_out("`pip install torch`, or set CMAKE_PREFIX_PATH, and build again"));
     };
   });
 }

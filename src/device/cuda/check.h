@@ -8,7 +8,9 @@
 namespace myxtts {
 
 inline void check_cuda(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) fail("cuda", "{}: {}", call, cudaGetErrorString(status));
+  if (status == cudaSuccess) return;
+  const ErrorCode code = status == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::failed;
+  fail_as(code, "cuda", "{}: {}", call, cudaGetErrorString(status));
 }
 
 }  // namespace myxtts

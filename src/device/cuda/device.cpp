@@ -46,7 +46,7 @@ int parse_device(const std::string& text) {
     const char* end = text.data() + text.size();
     if (std::from_chars(text.data() + 5, end, device).ptr != end) device = -1;
   }
-  if (device < 0) reject_input("device", "'{}' is not a device; it may be cpu or cuda:N", text);
+  if (device < 0) reject_input("device", "'{}' is not a device", text, way_out("it may be cpu or cuda:N"));
   if (device >= device_count())
     reject_input("device", "there is no {}: this machine has {} usable GPUs", text, device_count());
   return device;

@@ -8,7 +8,8 @@ namespace myxtts {
 namespace {
 
 [[noreturn]] void missing() {
-  reject_input("device", "this build has no GPU parts; install the CUDA toolkit and build again, or use the cpu");
+  reject_input("device", "this build has no GPU parts",
+               way_out("install the CUDA toolkit and build again, or use the cpu"));
 }
 
 }  // namespace

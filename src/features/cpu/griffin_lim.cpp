@@ -173,9 +173,8 @@ std::vector<float> griffin_lim(const MelSpec& spec, std::span<const float> mel, 
                                const GriffinLimOptions& options) {
   if (spec.range == MelRange::min_max) {
     reject_input("griffin-lim",
-                 "preset {} spreads every clip over a fixed range, so its mel cannot be made sound again; "
-                 "choose one without",
-                 spec.name);
+                 "preset {} spreads every clip over a fixed range, so its mel cannot be made sound again", spec.name,
+                 way_out("choose one without"));
   }
   if (mel.size() != static_cast<size_t>(frames * spec.n_mels)) {
     fail("griffin-lim", "the mel has {} values; {} frames of {} have {}", mel.size(), frames, spec.n_mels,

@@ -130,8 +130,8 @@ struct MelGpu::State {
       if (rate == spec.sample_rate) continue;
       const ResampleFilter filter(rate, spec.sample_rate);
       if (rates.count == gpu::max_rates || filter.phases() * filter.taps() > max_filter_taps) {
-        fail("mel", "clips of {} Hz cannot be brought to {} Hz on the GPU; resample them first", rate,
-             spec.sample_rate);
+        fail("mel", "clips of {} Hz cannot be brought to {} Hz on the GPU", rate, spec.sample_rate,
+             way_out("resample them first"));
       }
       std::vector<int> first;
       for (int64_t phase = 0; phase < filter.phases(); ++phase) first.push_back(static_cast<int>(filter.first(phase)));

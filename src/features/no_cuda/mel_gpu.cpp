@@ -6,7 +6,8 @@ namespace myxtts {
 namespace {
 
 [[noreturn]] void missing() {
-  reject_input("mel", "this build has no GPU parts; install the CUDA toolkit and build again, or use the cpu");
+  reject_input("mel", "this build has no GPU parts",
+               way_out("install the CUDA toolkit and build again, or use the cpu"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST_F(Files, what_cannot_be_read_is_named) {
     read_text_file(folder / "nothing.yaml", 100);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), Error::Kind::wrong_input);
+    EXPECT_EQ(error.code(), ErrorCode::missing);
     EXPECT_NE(std::string(error.what()).find("nothing.yaml"), std::string::npos);
   }
   EXPECT_THROW(read_text_file(folder, 100), Error);

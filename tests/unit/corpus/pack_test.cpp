@@ -209,7 +209,7 @@ TEST_F(PackFolder, a_folder_with_shards_is_refused_and_a_failed_pack_leaves_none
     pack("pack");
     ADD_FAILURE() << "a second pack into the same folder";
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), Error::Kind::wrong_input);
+    EXPECT_EQ(error.code(), ErrorCode::invalid_input);
     EXPECT_NE(std::string(error.what()).find("shard-00000.tar; remove them or pack into another folder"),
               std::string::npos);
   }

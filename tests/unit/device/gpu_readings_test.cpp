@@ -36,7 +36,7 @@ std::string refusal(const Call& call) {
   try {
     call();
   } catch (const Error& error) {
-    return error.kind() == Error::Kind::wrong_input ? error.what() : "another kind of error";
+    return error.code() == ErrorCode::invalid_input ? error.what() : "another kind of error";
   }
   return "";
 }

@@ -89,7 +89,7 @@ TEST(ModeTest, whatever_stands_in_the_way_is_one_warning_or_with_strict_devices_
       choose_mode(one.config, one.devices);
       ADD_FAILURE() << one.name << " is accepted";
     } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), Error::Kind::wrong_input);
+      EXPECT_EQ(error.exit_status(), 2);
       EXPECT_NE(std::string(error.what()).find("data."), std::string::npos) << error.what();
     }
   }

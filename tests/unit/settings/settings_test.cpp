@@ -26,7 +26,7 @@ class ConfigFile : public testing::Test {
     try {
       load(yaml);
     } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), Error::Kind::wrong_input);
+      EXPECT_EQ(error.exit_status(), 2);
       return error.what();
     }
     return "no error";

@@ -96,7 +96,7 @@ TEST(PhonemesWithoutEspeak, the_error_says_how_to_install_it) {
     to_phonemes({"hello"}, "en-us", {}, 1, no_progress);
   } catch (const Error& error) {
     message = error.what();
-    EXPECT_EQ(error.kind(), Error::Kind::wrong_input);
+    EXPECT_EQ(error.code(), ErrorCode::invalid_input);
   }
   ::setenv("PATH", path.c_str(), 1);
   EXPECT_FALSE(available);
