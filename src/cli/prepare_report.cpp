@@ -48,7 +48,11 @@ Json json_of(const std::map<int64_t, int64_t>& counts) {
 Json json_of(const std::vector<RejectedClip>& clips) {
   Json list = Json::array();
   for (const RejectedClip& clip : clips) {
-    list.push_back({{"id", clip.id}, {"path", clip.path}, {"line", clip.line}, {"reason", clip.reason}});
+    list.push_back({{"id", clip.id},
+                    {"path", clip.path},
+                    {"line", clip.line},
+                    {"code", name_of(clip.code)},
+                    {"reason", clip.reason}});
   }
   return list;
 }

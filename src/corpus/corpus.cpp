@@ -125,15 +125,17 @@ class IndexMaker {
   void speak(std::vector<ScannedRow>& scanned) {
     std::vector<std::string> texts;
     for (const ScannedRow& row : scanned) {
-      if (row.rejected.empty()) texts.push_back(row.clip.text);
+      if (!row.rejected) texts.push_back(row.clip.text);
     }
     const std::vector<std::string> spoken =
         to_phonemes(texts, config_.data.language, folder_ / "phonemes.jsonl", threads_, {});
     size_t next = 0;
     for (ScannedRow& row : scanned) {
-      if (!row.rejected.empty()) continue;
+      if (row.rejected) continue;
       row.clip.phonemes = spoken[next++];
-      if (row.clip.phonemes.empty()) row.rejected = "espeak-ng has no phonemes for the text";
+      if (row.clip.phonemes.empty()) {
+        row.rejected = RejectionReason{Rejection::no_phonemes, "espeak-ng has no phonemes for the text"};
+      }
     }
   }
 
@@ -142,16 +144,20 @@ class IndexMaker {
     const fs::path relative = clip.place.path.lexically_relative(layout_.folder);
     if (!relative.empty() && *relative.begin() != "..") clip.place.path = relative;
     const uint64_t id = hash_text(clip.id);
-    if (scanned.rejected.empty() && !ids_.insert(id).second) scanned.rejected = "duplicate: the id was used before";
-    if (!scanned.rejected.empty()) {
-      if (config_.data.overlong == "error" && scanned.rejected.starts_with("too long")) {
-        reject_input("corpus", "{} (line {}): {}; data.overlong is error", clip.id, row.line, scanned.rejected);
+    if (!scanned.rejected && !ids_.insert(id).second) {
+      scanned.rejected = RejectionReason{Rejection::duplicate_id, "duplicate: the id was used before"};
+    }
+    if (scanned.rejected) {
+      if (config_.data.overlong == "error" && scanned.rejected->code == Rejection::too_long) {
+        reject_input("corpus", "{} (line {}): {}; data.overlong is error", clip.id, row.line, scanned.rejected->text);
       }
-      summary_.rejected.push_back({clip.id, clip.place.path.string(), scanned.rejected, row.line});
+      summary_.rejected.push_back(
+          {clip.id, clip.place.path.string(), scanned.rejected->code, scanned.rejected->text, row.line});
       return;
     }
     if (!scanned.truncated.empty()) {
-      summary_.truncated.push_back({clip.id, clip.place.path.string(), scanned.truncated, row.line});
+      summary_.truncated.push_back(
+          {clip.id, clip.place.path.string(), Rejection::too_long, scanned.truncated, row.line});
     }
     ++summary_.sample_rates[fmt::format("{}", clip.sample_rate)];
     ++summary_.formats[scanned.format];
@@ -231,7 +237,7 @@ bool a_file_changed(const CorpusIndex& index, const fs::path& folder) {
   const int64_t made_ns = time_of(index.path());
   for (const RejectedClip& clip : index.summary().rejected) {
     const int64_t time_ns = time_of(folder / clip.path);
-    if (time_ns > made_ns || (time_ns >= 0 && clip.reason.starts_with("missing"))) return true;
+    if (time_ns > made_ns || (time_ns >= 0 && clip.code == Rejection::missing)) return true;
   }
   return false;
 }

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 
 #include <cstring>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -14,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char magic[8] = {'M', 'Y', 'X', 'T', 'T', 'S', 'I', 'X'};
-constexpr uint32_t version = 1;
+constexpr uint32_t version = 2;
 
 struct Section {
   uint64_t at = 0;
@@ -59,15 +60,18 @@ uint64_t hash_of(const Header& header) { return hash_bytes(&header, offsetof(Hea
 
 Json to_json(const std::vector<RejectedClip>& clips) {
   Json list = Json::array();
-  for (const RejectedClip& clip : clips) list.push_back({clip.id, clip.path, clip.reason, clip.line});
+  for (const RejectedClip& clip : clips) {
+    list.push_back({clip.id, clip.path, name_of(clip.code), clip.reason, clip.line});
+  }
   return list;
 }
 
 std::vector<RejectedClip> rejected_from(const Json& list) {
   std::vector<RejectedClip> clips;
   for (const Json& one : list) {
-    clips.push_back({one.at(0).get<std::string>(), one.at(1).get<std::string>(), one.at(2).get<std::string>(),
-                     one.at(3).get<int64_t>()});
+    const std::optional<Rejection> code = rejection_named(one.at(2).get<std::string>());
+    clips.push_back({one.at(0).get<std::string>(), one.at(1).get<std::string>(), code.value_or(Rejection::bad_row),
+                     one.at(3).get<std::string>(), one.at(4).get<int64_t>()});
   }
   return clips;
 }

@@ -6,6 +6,7 @@
 
 #include "audio/clip.h"
 #include "base/files.h"
+#include "corpus/rejection.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -44,7 +45,8 @@ struct CorpusClip {
 struct RejectedClip {
   std::string id;
   std::string path;
-  std::string reason;
+  Rejection code = Rejection::bad_row;
+  std::string reason;  // the sentence
   int64_t line = 0;
 };
 

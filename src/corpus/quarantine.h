@@ -2,6 +2,8 @@
 // shape: another takes their place, and they are written down.
 #pragma once
 
+#include "base/error.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
@@ -15,12 +17,13 @@ namespace myxtts {
 struct BadClip {
   std::string id;
   std::filesystem::path path;
-  std::string reason;
-  int64_t byte = -1;  // where it broke, if the reason tells
+  ErrorCode code = ErrorCode::failed;
+  std::string reason;  // the sentence
+  int64_t byte = -1;   // where it broke; -1: not known
   std::string replaced_by;
 };
 
-BadClip make_bad_clip(const std::string& id, const std::filesystem::path& path, const std::string& error);
+BadClip make_bad_clip(const std::string& id, const std::filesystem::path& path, const Error& error);
 
 // quarantine.jsonl: a line for each bad clip and reason, the first time it is met. What the file has already is not
 // written again. Any thread.

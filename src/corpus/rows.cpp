@@ -48,7 +48,8 @@ CorpusRow metadata_row(const std::string& line, const std::string& format) {
   row.id = field(0);
   const size_t needed = format == "id|speaker|text" ? 3 : 2;
   if (fields.size() < needed) {
-    row.problem = fmt::format("the row has {} of the {} fields of {}", fields.size(), needed, format);
+    row.problem = RejectionReason{Rejection::bad_row,
+                                  fmt::format("the row has {} of the {} fields of {}", fields.size(), needed, format)};
   } else if (needed == 3) {
     row.speaker = field(1), row.text = field(2);
   } else {
@@ -66,7 +67,7 @@ CorpusRow manifest_row(const std::string& line, const fs::path& folder) {
   CorpusRow row;
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object()) {
-    row.problem = "the line is not a JSON object";
+    row.problem = RejectionReason{Rejection::bad_row, "the line is not a JSON object"};
     return row;
   }
   const std::string path = text_of(json, "audio_filepath");
@@ -76,9 +77,9 @@ CorpusRow manifest_row(const std::string& line, const fs::path& folder) {
     row.seconds = seconds->get<double>();
   }
   if (path.empty()) {
-    row.problem = "the line has no audio_filepath";
+    row.problem = RejectionReason{Rejection::bad_row, "the line has no audio_filepath"};
   } else if (const fs::path normal = fs::path(path).lexically_normal(); *normal.begin() == "..") {
-    row.problem = "its audio_filepath leads out of the corpus";
+    row.problem = RejectionReason{Rejection::bad_row, "its audio_filepath leads out of the corpus"};
   } else {
     row.place = ClipPlace(folder / normal);
   }
@@ -121,7 +122,7 @@ class ShardRows {
       if (ending == "json") {
         const Json json = Json::parse(content, nullptr, false);
         if (!json.is_object()) {
-          row_.problem = fmt::format("{} is not a JSON object", member.name);
+          row_.problem = RejectionReason{Rejection::bad_row, fmt::format("{} is not a JSON object", member.name)};
           return;
         }
         if (row_.text.empty()) row_.text = text_of(json, "text");
@@ -142,8 +143,10 @@ class ShardRows {
   void flush() {
     if (!row_.id.empty()) {
       row_.line = ++number_;
-      if (!row_.place && row_.problem.empty()) {
-        row_.problem = "missing: the shard has no audio of this name that is known (KEY.wav, .flac, .mp3, .ogg, .opus)";
+      if (!row_.place && !row_.problem) {
+        row_.problem = RejectionReason{
+            Rejection::missing,
+            "missing: the shard has no audio of this name that is known (KEY.wav, .flac, .mp3, .ogg, .opus)"};
       }
       take_(std::move(row_));
     }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "audio/clip.h"
+#include "corpus/rejection.h"
 #include "settings/config.h"
 
 #include <cstdint>
@@ -21,12 +22,12 @@ struct CorpusRow {
   int64_t line = 0;  // counted from 1; in a tar, the clip's number
   std::string id;
   std::string speaker;
-  std::string text;                // the normalised text where there is one
-  std::optional<ClipPlace> place;  // otherwise it is wavs/ID with one of the usual endings
-  uint64_t hash = 0;               // of its bytes, where a packed corpus tells; 0: not known
-  double seconds = 0;              // as the manifest says; 0: it does not
-  bool held_out = false;           // for validation
-  std::string problem;             // why the row itself cannot be used
+  std::string text;                        // the normalised text where there is one
+  std::optional<ClipPlace> place;          // otherwise it is wavs/ID with one of the usual endings
+  uint64_t hash = 0;                       // of its bytes, where a packed corpus tells; 0: not known
+  double seconds = 0;                      // as the manifest says; 0: it does not
+  bool held_out = false;                   // for validation
+  std::optional<RejectionReason> problem;  // why the row itself cannot be used
 };
 
 struct CorpusLayout {

@@ -18,31 +18,22 @@ namespace myxtts {
 namespace fs = std::filesystem;
 namespace {
 
-struct Rejection {
-  std::string reason;
-};
-
 constexpr float silence = 1e-3F;  // a thousandth of full scale: -60 dB
 
-// The error's sentence without its operation.
-std::string sentence(const Error& error) {
-  const std::string text = error.what();
-  return text.substr(text.find("] ") + 2);
-}
-
-// Calls `work`; what it throws makes the row unreadable.
+// Calls `work`; an Error that it throws rejects the row.
 template <typename Work>
-void readable(const Work& work) {
+void readable(Rejection otherwise, const Work& work) {
   try {
     work();
   } catch (const Error& error) {
-    throw Rejection{"unreadable: " + sentence(error)};
+    throw RejectionReason{otherwise, "unreadable: " + error.sentence()};
   }
 }
 
 fs::path find_clip(const fs::path& folder, const std::string& id) {
   const fs::path relative = fs::path(id).lexically_normal();
-  if (relative.is_absolute() || *relative.begin() == "..") throw Rejection{"its id leads out of the corpus"};
+  if (relative.is_absolute() || *relative.begin() == "..")
+    throw RejectionReason{Rejection::bad_row, "its id leads out of the corpus"};
   bool is_folder = false;
   for (const char* ending : {"", ".wav", ".flac", ".mp3", ".ogg", ".opus", ".WAV"}) {
     fs::path path = folder / "wavs" / (id + ending);
@@ -50,8 +41,8 @@ fs::path find_clip(const fs::path& folder, const std::string& id) {
     if (fs::is_regular_file(path, none)) return path;
     is_folder |= fs::is_directory(path, none);
   }
-  if (is_folder) throw Rejection{fmt::format("wavs/{} is a folder, not a clip", id)};
-  throw Rejection{fmt::format("missing: there is no wavs/{}.wav", id)};
+  if (is_folder) throw RejectionReason{Rejection::unreadable, fmt::format("wavs/{} is a folder, not a clip", id)};
+  throw RejectionReason{Rejection::missing, fmt::format("missing: there is no wavs/{}.wav", id)};
 }
 
 bool is_loud(std::span<const float> samples) {
@@ -100,45 +91,49 @@ ScannedRow Scanner::check_text(const CorpusRow& row) const {
   scanned.clip.length.held_out = row.held_out ? 1 : 0;
   scanned.clip.place = row.place ? *row.place : ClipPlace(layout_.folder / "wavs" / (row.id + ".wav"));
   try {
-    if (!row.problem.empty()) throw Rejection{row.problem};
-    if (row.id.empty()) throw Rejection{"the row has no id"};
-    if (row.id.find('\0') != std::string::npos) throw Rejection{"its id has a zero byte"};
-    readable([&] {
+    if (row.problem) throw RejectionReason(*row.problem);
+    if (row.id.empty()) throw RejectionReason{Rejection::bad_row, "the row has no id"};
+    if (row.id.find('\0') != std::string::npos) throw RejectionReason{Rejection::bad_row, "its id has a zero byte"};
+    readable(Rejection::bad_text, [&] {
       for (const char32_t letter : decode_utf8(row.text)) {
         if (!is_text(letter) && letter != U'\r') {
-          throw Rejection{fmt::format("unknown character U+{:04X} in the text", static_cast<uint32_t>(letter))};
+          throw RejectionReason{Rejection::unknown_character,
+                                fmt::format("unknown character U+{:04X} in the text", static_cast<uint32_t>(letter))};
         }
       }
       scanned.clip.text = clean_text(row.text, config_.data.language);
     });
-    if (row.text.find_first_not_of(" \t\r\n") == std::string::npos) throw Rejection{"the text is empty"};
-    if (scanned.clip.text.empty()) throw Rejection{"nothing is left of the text after cleaning"};
-  } catch (const Rejection& rejection) {
-    scanned.rejected = rejection.reason;
+    if (row.text.find_first_not_of(" \t\r\n") == std::string::npos)
+      throw RejectionReason{Rejection::empty_text, "the text is empty"};
+    if (scanned.clip.text.empty())
+      throw RejectionReason{Rejection::empty_text, "nothing is left of the text after cleaning"};
+  } catch (const RejectionReason& reason) {
+    scanned.rejected = reason;
   }
   return scanned;
 }
 
 void Scanner::check_clip(const CorpusRow& row, ScannedRow& scanned) const {
-  if (!scanned.rejected.empty()) return;
+  if (scanned.rejected) return;
   try {
     for (const char32_t letter : decode_utf8(scanned.clip.symbols())) {
       if (symbols_ != nullptr && !symbols_->contains(letter)) {
-        throw Rejection{fmt::format("unknown character {} (U+{:04X}): it is not in the vocabulary",
-                                    encode_utf8({letter}), static_cast<uint32_t>(letter))};
+        throw RejectionReason{Rejection::unknown_character,
+                              fmt::format("unknown character {} (U+{:04X}): it is not in the vocabulary",
+                                          encode_utf8({letter}), static_cast<uint32_t>(letter))};
       }
     }
     read_header(row, scanned);
     const bool decoded = deep_ || config_.data.trim_silence;
     if (decoded) decode(row, scanned);
     fit_lengths(scanned);
-    readable([&] {
+    readable(Rejection::unreadable, [&] {
       if (!decoded && is_silent(scanned.clip.place, scanned.clip.samples)) {
-        throw Rejection{"silent: no sample is above -60 dB"};
+        throw RejectionReason{Rejection::silent, "silent: no sample is above -60 dB"};
       }
     });
-  } catch (const Rejection& rejection) {
-    scanned.rejected = rejection.reason;
+  } catch (const RejectionReason& reason) {
+    scanned.rejected = reason;
   }
 }
 
@@ -147,18 +142,19 @@ void Scanner::read_header(const CorpusRow& row, ScannedRow& scanned) const {
   if (!row.place) clip.place = ClipPlace(find_clip(layout_.folder, row.id));
   struct stat status {};
   if (::stat(clip.place.path.c_str(), &status) != 0) {
-    throw Rejection{fmt::format("missing: there is no {}", clip.place.path.string())};
+    throw RejectionReason{Rejection::missing, fmt::format("missing: there is no {}", clip.place.path.string())};
   }
   clip.time_ns = status.st_mtim.tv_sec * int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
-  readable([&] {
+  readable(Rejection::unreadable, [&] {
     const AudioInfo info = read_clip_info(clip.place);
     clip.sample_rate = info.sample_rate, clip.samples = info.frames;
     scanned.format = info.format, clip.wav = info.format.starts_with("wav");
   });
   if (!clip.place.part) clip.place.bytes = static_cast<uint64_t>(status.st_size);
-  if (clip.samples == 0) throw Rejection{"it has no samples"};
+  if (clip.samples == 0) throw RejectionReason{Rejection::no_samples, "it has no samples"};
   if (row.seconds > 0 && std::abs(row.seconds - clip.seconds()) > 0.1 + 0.05 * clip.seconds()) {
-    throw Rejection{
+    throw RejectionReason{
+        Rejection::wrong_duration,
         fmt::format("it lasts {:.2f} s where the manifest's duration is {:.2f}", clip.seconds(), row.seconds)};
   }
 }
@@ -166,12 +162,12 @@ void Scanner::read_header(const CorpusRow& row, ScannedRow& scanned) const {
 void Scanner::decode(const CorpusRow& row, ScannedRow& scanned) const {
   CorpusClip& clip = scanned.clip;
   Clip audio;
-  readable([&] {
+  readable(Rejection::unreadable, [&] {
     if (row.hash != 0) check_packed(clip.place, row.hash);
     audio = read_clip(clip.place);
   });
   clip.samples = audio.samples.size();
-  if (!is_loud(audio.samples)) throw Rejection{"silent: no sample is above -60 dB"};
+  if (!is_loud(audio.samples)) throw RejectionReason{Rejection::silent, "silent: no sample is above -60 dB"};
   if (config_.data.trim_silence) {
     const SampleRange range = sounding_part(audio.samples, {});
     clip.first_sample = range.first, clip.samples = range.end - range.first;
@@ -189,8 +185,8 @@ void Scanner::fit_lengths(ScannedRow& scanned) const {
   const int64_t most_frames = data.max_mel_frames;
   if (tokens > data.max_text_length) {
     if (!cut) {
-      throw Rejection{
-          fmt::format("too long: {} tokens where data.max_text_length is {}", tokens, data.max_text_length)};
+      throw RejectionReason{Rejection::too_long, fmt::format("too long: {} tokens where data.max_text_length is {}",
+                                                             tokens, data.max_text_length)};
     }
     scanned.truncated = fmt::format("{} of {} tokens kept", data.max_text_length, tokens);
     letters.resize(static_cast<size_t>(data.blank_tokens ? (data.max_text_length - 1) / 2 : data.max_text_length));
@@ -199,7 +195,8 @@ void Scanner::fit_lengths(ScannedRow& scanned) const {
   }
   if (most_frames > 0 && frames > most_frames) {
     if (!cut) {
-      throw Rejection{fmt::format("too long: {} mel frames where data.max_mel_frames is {}", frames, most_frames)};
+      throw RejectionReason{Rejection::too_long, fmt::format("too long: {} mel frames where data.max_mel_frames is {}",
+                                                             frames, most_frames)};
     }
     scanned.truncated +=
         fmt::format("{}{} of {} mel frames kept", scanned.truncated.empty() ? "" : ", ", most_frames, frames);
@@ -209,7 +206,8 @@ void Scanner::fit_lengths(ScannedRow& scanned) const {
     while (frames_of(mel_, clip) > most_frames) clip.samples -= std::min<uint64_t>(clip.samples, 32);
     frames = frames_of(mel_, clip);
   }
-  if (frames < tokens) throw Rejection{fmt::format("too short: {} mel frames for {} tokens", frames, tokens)};
+  if (frames < tokens)
+    throw RejectionReason{Rejection::too_short, fmt::format("too short: {} mel frames for {} tokens", frames, tokens)};
   clip.length.mel_frames = static_cast<uint32_t>(frames);
   clip.length.tokens = static_cast<uint32_t>(tokens) & 0x7FFFFFFFU;
 }

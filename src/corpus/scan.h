@@ -2,10 +2,12 @@
 #pragma once
 
 #include "corpus/index.h"
+#include "corpus/rejection.h"
 #include "corpus/rows.h"
 #include "features/mel_spec.h"
 #include "settings/config.h"
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -22,9 +24,9 @@ struct MelSums {
 struct ScannedRow {
   CorpusClip clip;
   std::string format;
-  std::string rejected;   // the reason; empty: accepted
-  std::string truncated;  // accepted, but cut: how
-  MelSums mel;            // where the clip was decoded
+  std::optional<RejectionReason> rejected;  // nothing: accepted
+  std::string truncated;                    // accepted, but cut: how
+  MelSums mel;                              // where the clip was decoded
 };
 
 // Immutable; any thread.

@@ -15,7 +15,7 @@ uint32_t load_or_replace(const Corpus& corpus, const BatchPlan& plan, size_t sha
       for (BadClip& one : bad) one.replaced_by = clip.id;
       return candidate;
     } catch (const Error& error) {
-      bad.push_back(make_bad_clip(clip.id, clip.place.path, error.what()));
+      bad.push_back(make_bad_clip(clip.id, clip.place.path, error));
     }
     if (plan.visits_every_clip()) return no_clip;
     candidate = plan.substitute(shape, number, attempt);

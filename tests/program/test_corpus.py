@@ -89,6 +89,13 @@ def test_every_kind_of_bad_clip_and_row_is_named_and_nothing_else_is_lost(myxtts
     found = report(myxtts, tmp_path, "prepare", folder)
     assert found["accepted"] == 40 and found["clips"] == 40 + len(rows)
     told = {clip["id"]: clip["reason"] for clip in found["rejected"]}
+    codes = {clip["id"]: clip["code"] for clip in found["rejected"]}
+    for name, code in {
+        "nonsense": "unreadable", "no-samples": "no_samples", "one-sample": "too_short", "silent": "silent", "missing": "missing",
+        "blank": "empty_text", "invisible": "empty_text", "utf8": "bad_text", "bell": "unknown_character", "gone-text": "bad_row",
+        "demo-00003": "duplicate_id", "../../../etc/passwd": "bad_row",
+    }.items():
+        assert codes[name] == code, (name, codes[name])
     assert len(found["rejected"]) == len(rows) >= 20 and set(told) == set(reasons)
     for name, reason in reasons.items():
         assert reason in told[name], (name, told[name])
@@ -126,6 +133,7 @@ def test_a_clip_that_breaks_after_prepare_is_replaced_the_same_way_each_time(myx
             assert old == new and new["replaced"] == []
     (line,) = quarantine.read_text().splitlines()
     assert json.loads(line)["id"] == broken and {"path", "byte", "reason", "replaced_by"} <= set(json.loads(line))
+    assert json.loads(line)["code"] == "changed"
 
 
 def test_validation_shows_every_clip_held_out_once(myxtts, corpus, tmp_path):

@@ -93,6 +93,16 @@ TEST(Wav, rf64_takes_its_length_from_ds64) {
   EXPECT_EQ(parse(bytes).frames, 6U);
 }
 
+TEST(Wav, an_error_has_its_offset_as_a_number) {
+  try {
+    parse("RIFF");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.byte_offset(), 8U);
+    EXPECT_EQ(error.code(), ErrorCode::unreadable);
+  }
+}
+
 TEST(Wav, lies_and_nonsense_are_named_with_their_offset) {
   EXPECT_NE(error_of("RIFF").find("ends in its header (at byte 8)"), std::string::npos);
   EXPECT_NE(error_of(riff(format_chunk(1, 0, 22050, 16) + chunk("data", samples))).find("0 channels (at byte 22)"),

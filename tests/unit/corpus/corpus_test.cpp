@@ -210,9 +210,9 @@ TEST_F(CorpusFolder, every_layout_is_read) {
   ASSERT_EQ(rows.size(), 5U);
   EXPECT_EQ(rows[0].id, "wavs/a");
   EXPECT_EQ(rows[0].speaker, "s");
-  EXPECT_CONTAINS(rows[1].problem, "JSON");
-  EXPECT_CONTAINS(rows[2].problem, "audio_filepath");
-  EXPECT_CONTAINS(rows[3].problem, "out of the corpus");
+  EXPECT_CONTAINS(rows[1].problem.value().text, "JSON");
+  EXPECT_CONTAINS(rows[2].problem.value().text, "audio_filepath");
+  EXPECT_CONTAINS(rows[3].problem.value().text, "out of the corpus");
   const Corpus corpus = open_corpus(folder / "clips.jsonl", config, {});
   EXPECT_EQ(corpus.index.size(), 1U);
   EXPECT_CONTAINS(corpus.index.summary().rejected.back().reason, "duration");
@@ -254,6 +254,8 @@ TEST_F(CorpusFolder, a_clip_that_breaks_later_is_replaced_by_the_same_one_each_t
     for (const BadClip& one : batch.replaced) {
       bad.insert(one.id);
       EXPECT_FALSE(one.replaced_by.empty());
+      EXPECT_EQ(one.code, ErrorCode::changed);  // both have another size
+      EXPECT_EQ(one.byte, -1);
     }
     EXPECT_EQ(bad, (std::set<std::string>{"c", "e"}));
     EXPECT_EQ(batch.clips.size(), 5U);
@@ -271,6 +273,7 @@ TEST_F(CorpusFolder, a_clip_that_breaks_later_is_replaced_by_the_same_one_each_t
   Quarantine(file).add(make_batch(corpus, plan, plan.batch(0, 0), 2).replaced);  // of a run that goes on
   const std::string lines = read_text_file(file, 1 << 20);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
+  EXPECT_CONTAINS(lines, "\"code\":\"changed\"");
   for (const char* id : {"a", "b", "d"}) write_file_atomically(folder / "wavs" / (std::string(id) + ".wav"), "broken");
   EXPECT_THROW(make_batch(corpus, plan, plan.batch(0, 0), 2), Error);
 }

@@ -45,7 +45,7 @@ class Index : public testing::Test {
     IndexWriter writer(path);
     for (size_t i = 0; i < clips; ++i) writer.add(make_clip(i, random));
     CorpusSummary summary;
-    summary.rejected = {{"x", "wavs/x.wav", "missing: «x»", 12}};
+    summary.rejected = {{"x", "wavs/x.wav", Rejection::missing, "missing: «x»", 12}};
     summary.formats = {{"wav pcm_16", static_cast<int64_t>(clips)}};
     summary.symbols = {"ا", "ب"};
     summary.mel_mean = -5.5;
@@ -73,6 +73,7 @@ TEST_F(Index, gives_back_what_was_written) {
     ASSERT_EQ(index.lengths()[i].held_out, want.length.held_out);
   }
   EXPECT_EQ(index.summary().rejected.at(0).reason, "missing: «x»");
+  EXPECT_EQ(index.summary().rejected.at(0).code, Rejection::missing);
   EXPECT_EQ(index.summary().symbols.size(), 2U);
   EXPECT_EQ(index.summary().mel_mean, -5.5);
 }
