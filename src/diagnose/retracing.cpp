@@ -40,14 +40,8 @@ std::vector<ConfigProblem> retracing_problems(const Config& config) {
   return problems;
 }
 
-ConfigProblem problem_of_error(const std::string& error) {
-  const size_t end = error.rfind("; ");
-  const size_t bracket = error.starts_with('[') ? error.find("] ") : std::string::npos;
-  const size_t begin = bracket == std::string::npos ? 0 : bracket + 2;
-  const std::string what = error.substr(begin, end == std::string::npos ? end : end - begin);
-  const std::string first = what.substr(0, what.find(' '));
-  return {first.find('.') != std::string::npos && first.find('/') == std::string::npos ? first : "config", what,
-          end == std::string::npos ? "" : error.substr(end + 2)};
+ConfigProblem problem_of_error(const Error& error) {
+  return {error.setting().empty() ? "config" : error.setting(), error.message(), error.way_out()};
 }
 
 std::string retracing_verdict(const RetracingReport& report) {

@@ -1,6 +1,7 @@
 // Will the step be captured again and again? What the config says about it, and what real batches show. Pure functions.
 #pragma once
 
+#include "base/error.h"
 #include "settings/config.h"
 
 #include <cstdint>
@@ -18,8 +19,8 @@ struct ConfigProblem {
 // What in a valid config stands in the way of a step that is captured once a shape.
 std::vector<ConfigProblem> retracing_problems(const Config& config);
 
-// An error of the config itself: what comes after its last semicolon is the way out.
-ConfigProblem problem_of_error(const std::string& error);
+// An error of the config itself. Its key is "config" if the error names no setting.
+ConfigProblem problem_of_error(const Error& error);
 
 struct SeenShape {
   int64_t rows = 0, tokens = 0, mel_frames = 0, n_mels = 0;

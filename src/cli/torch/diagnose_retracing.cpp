@@ -98,7 +98,7 @@ int diagnose_retracing(const Options& options, const std::string& json_file, con
     config = options.flags.load().values;
     report.problems = retracing_problems(*config);
   } catch (const Error& error) {
-    report.problems.push_back(problem_of_error(error.what()));
+    report.problems.push_back(problem_of_error(error));
   }
   std::optional<TemporaryCorpus> demo;
   if (config) {

@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -309,10 +310,28 @@ TEST(Retracing, each_setting_in_the_way_is_named_with_its_fix) {
   EXPECT_EQ(problems[0].key, "training.enable_graph_mode");
   EXPECT_EQ(problems[1].key, "training.enable_eager_debug");
   for (const ConfigProblem& problem : problems) EXPECT_FALSE(problem.fix.empty());
-  const ConfigProblem error = problem_of_error("[config] data.batch_size is '-4' (my.yaml:3); it must be at least 1");
-  EXPECT_EQ(error.key, "data.batch_size");
-  EXPECT_EQ(error.problem, "data.batch_size is '-4' (my.yaml:3)");
-  EXPECT_EQ(error.fix, "it must be at least 1");
+}
+
+ConfigProblem problem_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return problem_of_error(error);
+  }
+  return {};
+}
+
+TEST(Retracing, an_error_of_the_config_is_a_problem_with_its_key_and_fix) {
+  const ConfigProblem setting = problem_of([] {
+    reject_setting("config", "data.batch_size", "is '{}' ({})", "a; b", "my.yaml:3", way_out("it must be at least 1"));
+  });
+  EXPECT_EQ(setting.key, "data.batch_size");
+  EXPECT_EQ(setting.problem, "data.batch_size is 'a; b' (my.yaml:3)");
+  EXPECT_EQ(setting.fix, "it must be at least 1");
+  const ConfigProblem yaml = problem_of([] { reject_input("config", "my.yaml:3 is not YAML: bad; worse"); });
+  EXPECT_EQ(yaml.key, "config");
+  EXPECT_EQ(yaml.problem, "my.yaml:3 is not YAML: bad; worse");
+  EXPECT_EQ(yaml.fix, "");
 }
 
 TEST(Retracing, its_verdict_says_what_changed) {
