@@ -79,7 +79,7 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   if (!feed.loader.native) {
     console.info("slow path: data.use_native_loading is false; one clip at a time, nothing ahead of time");
   }
-  for (const std::string& line : startup_lines(feed, config.values, plan)) console.debug("{}", line);
+  for (const auto& [name, text] : startup_facts(feed, config.values, plan)) console.debug("{}: {}", name, text);
   const std::unique_ptr<BatchSource> loader = open_feed(feed, corpus, plan);
   console.info("{} in {}; {} for the next epoch",
                counted(plan.batches_per_epoch(), "batch an epoch", "batches an epoch"),

@@ -28,7 +28,7 @@ Mode choose_mode_loudly(const Config& config, const Console& console) {
 
 std::unique_ptr<BatchSource> open_feed_loudly(Feed feed, const Config& config, const Corpus& corpus,
                                               const BatchPlan& plan, const Console& console) {
-  for (const std::string& line : startup_lines(feed, config, plan)) console.info("{}", line);
+  for (const auto& [name, text] : startup_facts(feed, config, plan)) console.info("{}: {}", name, text);
   feed.loader.say = [&console](const std::string& sentence) { console.info("tuned: {}", sentence); };
   return open_feed(feed, corpus, plan);
 }

@@ -140,10 +140,7 @@ int diagnose_bottleneck(const Options& options, const std::string& json_file, co
                   {"batches", fmt::format("{} in {:.1f} s", seen.batches.size(), seen.wall_s)},
                   {"batch size", fmt::format("{}", data.batch_size.low)},
                   {"processors used", fmt::format("{:.1f} of {}", seen.cpu_s / seen.wall_s, setup.cores)}};
-    for (const std::string& line : startup_lines(feed, config, plan)) {
-      const size_t colon = line.find(": ");
-      page.facts.emplace_back(line.substr(0, colon), line.substr(std::min(line.size(), colon + 2)));
-    }
+    for (const auto& [name, text] : startup_facts(feed, config, plan)) page.facts.emplace_back(name, text);
     page.charts = observation_charts(seen, setup, plan.shapes());
     write_file_atomically(options.html_file, make_diagnosis_page(found, page));
     console.info("\npage: {}", options.html_file);

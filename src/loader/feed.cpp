@@ -101,52 +101,53 @@ void size_caches(Feed& feed, const Corpus& corpus, const BatchPlan& plan, const 
   feed.loader.host_cache_bytes = std::min(rest, free.host_bytes / 4);
 }
 
-std::vector<std::string> startup_lines(const Feed& feed, const Config& config, const BatchPlan& plan,
-                                       const DeviceView& devices) {
+std::vector<std::pair<std::string, std::string>> startup_facts(const Feed& feed, const Config& config,
+                                                               const BatchPlan& plan, const DeviceView& devices) {
   const Mode& mode = feed.mode;
   const LoaderOptions& loader = feed.loader;
   const auto named = [&](int device) { return fmt::format("cuda:{} ({})", device, devices.name(device)); };
-  std::vector<std::string> lines;
+  std::vector<std::pair<std::string, std::string>> facts;
   const bool multi = mode.kind == Mode::Kind::multi_gpu;
   if (multi) {
-    lines.push_back(fmt::format("mode: Multi-GPU, data on {}, model on {}, batches cross {}", named(mode.data_device),
-                                named(mode.model_device),
-                                mode.staged ? "through page-locked host memory" : "by peer copy"));
+    facts.emplace_back("mode", fmt::format("Multi-GPU, data on {}, model on {}, batches cross {}",
+                                           named(mode.data_device), named(mode.model_device),
+                                           mode.staged ? "through page-locked host memory" : "by peer copy"));
   } else if (mode.kind == Mode::Kind::single_gpu) {
-    lines.push_back(fmt::format("mode: Single-GPU buffered on {}", named(mode.model_device)));
+    facts.emplace_back("mode", fmt::format("Single-GPU buffered on {}", named(mode.model_device)));
   } else {
-    lines.emplace_back("mode: CPU");
+    facts.emplace_back("mode", "CPU");
   }
   if (!loader.native) {
-    lines.emplace_back("buffer: none");
+    facts.emplace_back("buffer", "none");
   } else {
     const char* const where = loader.device >= 0 ? "in GPU memory"
                               : loader.pinned    ? "in page-locked memory"
                                                  : "in memory";
-    lines.push_back(fmt::format("buffer: {} batches {}{}", loader.ring_batches, where,
-                                multi ? fmt::format(", and {} on the model's GPU", places_on_model_device(feed)) : ""));
+    facts.emplace_back(
+        "buffer", fmt::format("{} batches {}{}", loader.ring_batches, where,
+                              multi ? fmt::format(", and {} on the model's GPU", places_on_model_device(feed)) : ""));
   }
-  lines.push_back(multi ? fmt::format("delay: the model starts after {:.1f} s", feed.start_delay_s)
-                        : std::string("delay: none"));
+  facts.emplace_back("delay",
+                     multi ? fmt::format("the model starts after {:.1f} s", feed.start_delay_s) : std::string("none"));
   if (config.data.pad_to_fixed_length) {
     std::vector<std::string> shapes;
     for (const Shape& shape : plan.shapes()) {
       shapes.push_back(fmt::format("{}x{}x{}", shape.batch_size, shape.text_length, shape.mel_frames));
     }
-    lines.push_back(fmt::format("static shapes: on, {} (clips x tokens x mel frames)", fmt::join(shapes, " ")));
+    facts.emplace_back("static shapes", fmt::format("on, {} (clips x tokens x mel frames)", fmt::join(shapes, " ")));
   } else {
-    lines.emplace_back("static shapes: off; every new shape is a retrace");
+    facts.emplace_back("static shapes", "off; every new shape is a retrace");
   }
-  lines.push_back(loader.native ? fmt::format("loader: native, {}{}", counted(loader.workers, "worker"),
-                                              loader.overlap || loader.device < 0 ? "" : ", no overlap")
-                                : std::string("loader: slow path, one clip at a time, nothing ahead of time; "
-                                              "data.use_native_loading is false"));
+  facts.emplace_back("loader", loader.native ? fmt::format("native, {}{}", counted(loader.workers, "worker"),
+                                                           loader.overlap || loader.device < 0 ? "" : ", no overlap")
+                                             : std::string("slow path, one clip at a time, nothing ahead of time; "
+                                                           "data.use_native_loading is false"));
   if (loader.gpu_cache_bytes + loader.host_cache_bytes > 0) {
-    lines.push_back(fmt::format("cache: clips up to {} in GPU memory and {} in page-locked memory",
-                                gigabytes(loader.gpu_cache_bytes), gigabytes(loader.host_cache_bytes)));
+    facts.emplace_back("cache", fmt::format("clips up to {} in GPU memory and {} in page-locked memory",
+                                            gigabytes(loader.gpu_cache_bytes), gigabytes(loader.host_cache_bytes)));
   }
-  for (const std::string& value : feed.tuned) lines.push_back(fmt::format("tuned: {}", value));
-  return lines;
+  for (const std::string& value : feed.tuned) facts.emplace_back("tuned", value);
+  return facts;
 }
 
 std::unique_ptr<BatchSource> open_feed(const Feed& feed, const Corpus& corpus, const BatchPlan& plan) {

@@ -3,7 +3,7 @@
 //
 //   Feed feed = plan_feed(config, corpus, plan, choose_mode(config, real_devices()));
 //   feed.loader.epoch = ...;
-//   for (const std::string& line : startup_lines(feed, config, plan)) ...
+//   for (const auto& [name, text] : startup_facts(feed, config, plan)) ...
 //   const std::unique_ptr<BatchSource> batches = open_feed(feed, corpus, plan);
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace myxtts {
@@ -36,9 +37,11 @@ Feed plan_feed(const Config& config, const Corpus& corpus, const BatchPlan& plan
 // the card; then a quarter of the host's memory, for separate files. Never more than the corpus has.
 void size_caches(Feed& feed, const Corpus& corpus, const BatchPlan& plan, const FreeMemory& free);
 
-// Mode, devices, buffer, delay, static shapes, loader, and what was tuned: a line each.
-std::vector<std::string> startup_lines(const Feed& feed, const Config& config, const BatchPlan& plan,
-                                       const DeviceView& devices = real_devices());
+// Mode, devices, buffer, delay, static shapes, loader, and what was tuned: a name and a text each, to be printed as
+// "name: text". A name may come again.
+std::vector<std::pair<std::string, std::string>> startup_facts(const Feed& feed, const Config& config,
+                                                               const BatchPlan& plan,
+                                                               const DeviceView& devices = real_devices());
 
 // Batches on feed.mode.model_device. The references are kept.
 std::unique_ptr<BatchSource> open_feed(const Feed& feed, const Corpus& corpus, const BatchPlan& plan);

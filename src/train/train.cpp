@@ -108,7 +108,7 @@ class Run {
     Feed feed = plan_feed(input_.config, input_.corpus, plan_, input_.mode);
     feed.loader.epoch = position_.epoch, feed.loader.index = position_.batch;
     feed.loader.say = [this](const std::string& text) { say("tuned: {}", text); };
-    for (const std::string& line : startup_lines(feed, input_.config, plan_)) say("{}", line);
+    for (const auto& [name, text] : startup_facts(feed, input_.config, plan_)) say("{}: {}", name, text);
     if (dynamic()) {
       warn("static shapes are off: no step is recorded, and every new length counts as a retrace");
     }

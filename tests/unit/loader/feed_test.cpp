@@ -18,9 +18,9 @@ Mode mode_of(Mode::Kind kind, int data_device, int model_device, bool staged = f
 
 class FeedTest : public TinyCorpus {
  protected:
-  static bool has(const std::vector<std::string>& lines, const std::string& part) {
-    for (const std::string& line : lines) {
-      if (line.find(part) != std::string::npos) return true;
+  static bool has(const std::vector<std::pair<std::string, std::string>>& facts, const std::string& part) {
+    for (const auto& [name, text] : facts) {
+      if ((name + ": " + text).find(part) != std::string::npos) return true;
     }
     return false;
   }
@@ -30,27 +30,27 @@ TEST_F(FeedTest, the_lines_name_mode_devices_buffer_delay_shapes_loader_and_what
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);
   Feed feed = plan_feed(config, corpus, plan, Mode{});
-  std::vector<std::string> lines = startup_lines(feed, config, plan, two_cards());
-  EXPECT_TRUE(has(lines, "mode: CPU"));
-  EXPECT_TRUE(has(lines, "buffer: 50 batches in memory"));
-  EXPECT_TRUE(has(lines, "delay: none"));
+  auto facts = startup_facts(feed, config, plan, two_cards());
+  EXPECT_TRUE(has(facts, "mode: CPU"));
+  EXPECT_TRUE(has(facts, "buffer: 50 batches in memory"));
+  EXPECT_TRUE(has(facts, "delay: none"));
   EXPECT_TRUE(has(
-      lines, fmt::format("static shapes: on, 4x{}x{} ", plan.shapes()[0].text_length, plan.shapes()[0].mel_frames)));
-  EXPECT_TRUE(has(lines, "loader: native"));
-  EXPECT_TRUE(has(lines, "tuned: num_workers"));
-  EXPECT_TRUE(has(lines, "tuned: prefetch_buffer_size 8"));
+      facts, fmt::format("static shapes: on, 4x{}x{} ", plan.shapes()[0].text_length, plan.shapes()[0].mel_frames)));
+  EXPECT_TRUE(has(facts, "loader: native"));
+  EXPECT_TRUE(has(facts, "tuned: num_workers"));
+  EXPECT_TRUE(has(facts, "tuned: prefetch_buffer_size 8"));
 
   feed.mode = mode_of(Mode::Kind::multi_gpu, 0, 1);
   feed.start_delay_s = 2, feed.loader.device = 0, feed.loader.gpu_cache_bytes = 1'500'000'000;
-  lines = startup_lines(feed, config, plan, two_cards());
-  EXPECT_TRUE(has(lines, "mode: Multi-GPU, data on cuda:0 (Card 0), model on cuda:1 (Card 1), batches cross by peer"));
-  EXPECT_TRUE(has(lines, "buffer: 50 batches in GPU memory, and 4 on the model's GPU"));
-  EXPECT_TRUE(has(lines, "delay: the model starts after 2.0 s"));
-  EXPECT_TRUE(has(lines, "cache: clips up to 1.50 GB in GPU memory"));
+  facts = startup_facts(feed, config, plan, two_cards());
+  EXPECT_TRUE(has(facts, "mode: Multi-GPU, data on cuda:0 (Card 0), model on cuda:1 (Card 1), batches cross by peer"));
+  EXPECT_TRUE(has(facts, "buffer: 50 batches in GPU memory, and 4 on the model's GPU"));
+  EXPECT_TRUE(has(facts, "delay: the model starts after 2.0 s"));
+  EXPECT_TRUE(has(facts, "cache: clips up to 1.50 GB in GPU memory"));
   feed.mode.staged = true;
-  EXPECT_TRUE(has(startup_lines(feed, config, plan, two_cards()), "through page-locked host memory"));
+  EXPECT_TRUE(has(startup_facts(feed, config, plan, two_cards()), "through page-locked host memory"));
   feed.mode = mode_of(Mode::Kind::single_gpu, 1, 1);
-  EXPECT_TRUE(has(startup_lines(feed, config, plan, two_cards()), "mode: Single-GPU buffered on cuda:1 (Card 1)"));
+  EXPECT_TRUE(has(startup_facts(feed, config, plan, two_cards()), "mode: Single-GPU buffered on cuda:1 (Card 1)"));
 }
 
 TEST_F(FeedTest, what_is_set_by_hand_is_respected_and_not_called_tuned) {
@@ -93,11 +93,11 @@ TEST_F(FeedTest, batches_are_made_where_the_switches_say) {
   const Feed host = plan_feed(config, corpus, plan, mode);
   EXPECT_EQ(host.loader.device, -1);
   EXPECT_TRUE(host.loader.pinned);
-  EXPECT_TRUE(has(startup_lines(host, config, plan, two_cards()), "buffer: 50 batches in page-locked memory"));
+  EXPECT_TRUE(has(startup_facts(host, config, plan, two_cards()), "buffer: 50 batches in page-locked memory"));
   config.data.prefetch_to_gpu = true, config.data.use_native_loading = false;
   const Feed slow = plan_feed(config, corpus, plan, mode);
   EXPECT_EQ(slow.loader.device, -1);
-  EXPECT_TRUE(has(startup_lines(slow, config, plan, two_cards()), "loader: slow path"));
+  EXPECT_TRUE(has(startup_facts(slow, config, plan, two_cards()), "loader: slow path"));
 }
 
 TEST_F(FeedTest, caches_take_a_share_of_what_is_free_and_never_more_than_the_corpus) {
