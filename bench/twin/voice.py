@@ -1,5 +1,5 @@
 """The voice of src/model/ in PyTorch: the same mathematics, the same names and shapes of weights, so that either loads
-the other's. It checks the C++ (tests/program/test_parity.py) and races it (bench/step_rivals.py).
+the other's. It checks the C++ (tests/program/test_parity.py) and races it (bench/step_peers.py).
 
 Written as a PyTorch user would for speed: fused rms norm, queries and keys rotated together, rotary tables made once,
 gathers where the C++ multiplies by ones and zeros."""

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("MYXTTS", ROOT / "build" / "myxtts"))
+HANG_S = 1800  # a hang guard: no machine, however loaded, takes as long
 sys.path.insert(0, str(ROOT / "bench"))  # for the twin
 
 
@@ -19,7 +20,7 @@ def at_once(work, items):
 
 
 def build_shim(tmp_path_factory, source):
-    """A library to preload that stands between the program and the system: its path."""
+    """Builds a library to preload, which stands between the program and the system. Returns its path."""
     folder = tmp_path_factory.mktemp("shim")
     (folder / "shim.c").write_text(source)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "shim.so", folder / "shim.c", "-ldl"], check=True)
@@ -35,8 +36,8 @@ def root():
 def myxtts():
     """Runs the program; `status` is what it must exit with. Returns the finished process."""
 
-    def run(*arguments, status=0, timeout=60, **more):
-        done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, **more)
+    def run(*arguments, status=0, **more):
+        done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=HANG_S, **more)
         assert done.returncode == status, f"exit {done.returncode}, not {status}\n{done.stdout}\n{done.stderr}"
         if status != 0:
             assert done.stderr.startswith("error: ["), done.stderr

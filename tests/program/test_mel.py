@@ -153,8 +153,8 @@ def test_resynth_is_as_near_to_the_mel_as_librosas(myxtts, corpus, tmp_path, cli
     mel = np.load(tmp_path / "out.npy")
     sound, rate = soundfile.read(tmp_path / "out.wav")
     assert rate == 22050 and len(sound) == 256 * len(mel) and "by Griffin-Lim" in done.stdout
-    own, rivals = difference(mel, sound), difference(mel, librosa_sound(mel, rate))
-    assert own < 1.1 * rivals, f"ours {own:.3f}, librosa's {rivals:.3f}"
+    own, peers = difference(mel, sound), difference(mel, librosa_sound(mel, rate))
+    assert own < 1.1 * peers, f"ours {own:.3f}, librosa's {peers:.3f}"
     original, _ = soundfile.read(corpus / "wavs" / f"{clip}.wav")
     assert 0.8 < np.std(sound) / np.std(original) < 1.25
 

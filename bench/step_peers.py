@@ -1,24 +1,24 @@
-"""Claim to be measured: a training step of the voice costs no more than PyTorch's best for one static shape
-(reduce-overhead); where lengths vary it does not stall, and few shapes give more audio a second than one.
+"""Claim: a training step of the voice costs no more than PyTorch's best for one static shape (reduce-overhead). If
+lengths vary it does not stall, and a few shapes give more audio per second than one.
 
-  python bench/step_rivals.py [--device cuda] [--size normal] [--lengths lj] [--only TEXT] [--average] [--out FILE]
+  python bench/step_peers.py [--device cuda] [--size normal] [--lengths lj] [--only TEXT] [--ema] [--out FILE]
 
-Batch: 16 rows x 800 frames x 150 tokens. Where lengths vary, all rows of a step have one random length: LJSpeech-like
-(normal, mean 6.57 s, sd 2.2, 1.1 to 10.1 s, which is 95 to 870 frames), or uniform from 400 to 800 frames. Ours is fed
+Batch: 16 rows x 800 frames x 150 tokens. If lengths vary, all rows of a step have one random length: LJSpeech-like
+(normal, mean 6.57 s, std 2.2, 1.1 to 10.1 s, which is 95 to 870 frames), or uniform from 400 to 800 frames. Ours gets
 the same lengths, padded to 12 shapes and to one, as long as the longest; its padding is part of its time.
-Rivals: the same voice in PyTorch (bench/twin/), bf16, clipping, fused AdamW: eager, torch.compile, reduce-overhead.
-They are favoured: the alignment is given to them, while ours searches for it inside the step; rows are full, so that
-they need no attention mask (the forms "with a key mask" show its price); input is on the device already; the average
-of the weights is left out unless asked for.
-Figure: median ms from step to step by CUDA events, the host never waiting; where lengths vary means are compared, so
-that stalls count. Spread: std / mean. Warm-up comes first, and its time is the time to compile. Limit: matrix products
-and attention alone, at --tflops.
-Each form has a process of its own. Warm-up ends with the step in which --limit-s passes, and so do the timed steps. A
-step may compile for minutes: --kill-s after its first step began a form is killed, and what is certain is kept. Its
-mean is at least the time so far over all the steps that were asked for; if it was still warming up, warm-up's time and
-steps count too, and so does the time that ours takes to record. No form is begun after --total-s: those that matter
-most come first. --out is written after every form.
-MYXTTS names the program (default build/myxtts); where it has no `bench step`, the rivals run alone."""
+Peers: the same voice in PyTorch (bench/twin/), bf16, clipping, fused AdamW: eager, torch.compile, reduce-overhead.
+They are favoured. The alignment is given to them; ours searches for it inside the step. Rows are full, so that they
+need no attention mask (the forms "with a key mask" show its cost). Their input is on the device already. The EMA of
+the weights is left out unless asked for.
+Metric: median ms from step to step by CUDA events; the host never waits. If lengths vary, means are compared, so that
+stalls count. Spread: std / mean. Warm-up comes first, and its time is the time to compile. Limit: matrix products and
+attention alone, at --tflops.
+Each form has its own process. Warm-up ends with the step in which --limit-s passes, and so do the timed steps. A step
+may compile for minutes: a form is killed --kill-s after its first step began, and the lower bounds are kept. Its mean
+is at least the time so far over all the steps that were asked for. If it was still warming up, the time and the steps
+of warm-up count too, and so does the time of our capture. No form starts after --total-s: the forms that matter most
+come first. --out is written after every form.
+MYXTTS names the program (default build/myxtts); if it has no `bench step`, the peers run alone."""
 import argparse
 import contextlib
 import dataclasses
@@ -34,7 +34,7 @@ import sys
 import tempfile
 import time
 
-os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")  # else an earlier run's code hides the time to compile
+os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")  # otherwise cached code hides the time to compile
 
 import numpy as np
 import torch
@@ -45,7 +45,7 @@ from twin.voice import Voice, step_flops
 PROGRAM = os.environ.get("MYXTTS", "build/myxtts")
 VOCABULARY, N_MELS = 100, 80
 OUR_SHAPES = (12, 1)
-TIMED_SEED = 2  # of the lengths that are timed; the warm-up has others
+TIMED_SEED = 2  # of the timed lengths; warm-up has others
 
 
 @dataclasses.dataclass
@@ -67,10 +67,10 @@ class Form:
 
 
 MODES = ("eager", "compile", "reduce-overhead")
-# Those that the claim is about come first, after what takes no time.
+# The forms that the claim is about come first, after those that take no time.
 FORMS = [Form("eager"), Form("eager", varying=True), Form("reduce-overhead"), Form("reduce-overhead", varying=True)]
 FORMS += [Form("reduce-overhead", weights="masters"), Form("compile"), Form("compile", varying=True)]
-# What a user who has met the stalls does: few shapes, or one dynamic trace.
+# The remedies of a user who meets the stalls: few shapes, or one dynamic trace.
 FORMS += [Form("reduce-overhead", varying=True, padded_to=100), Form("compile", varying=True, dynamic=True)]
 FORMS += [Form(mode, weights="masters") for mode in ("eager", "compile")]
 FORMS += [Form(mode, key_mask=True) for mode in ("eager", "reduce-overhead")]
@@ -118,7 +118,7 @@ def lengths_of(form, options, count, seed):
 
 
 def warm_up_lengths(form, options):
-    if form.padded_to > 1:  # its few shapes are known before training begins
+    if form.padded_to > 1:  # its few shapes are known before training starts
         return sorted({padded(length, form, options) for length in range(length_range(options)[0], length_range(options)[1] + 1)}) * 3
     return lengths_of(form, options, options.warm_up, seed=1)
 
@@ -136,8 +136,8 @@ def synchronize(options):
         torch.cuda.synchronize()
 
 
-def timed(trainer, batches, options, tell):
-    """Milliseconds of each step, those of the whole run by the clock, and the last loss. Stops at the time limit."""
+def timed(trainer, batches, options, send):
+    """Milliseconds of each step, wall-clock milliseconds of the whole run, and the last loss. Stops at the time limit."""
     on_gpu = options.device == "cuda"
     synchronize(options)
     start = time.perf_counter()
@@ -147,7 +147,7 @@ def timed(trainer, batches, options, tell):
         marks.append(torch.cuda.Event(enable_timing=True) if on_gpu else time.perf_counter())
         if on_gpu:
             marks[-1].record()
-        tell("timed", time.monotonic())
+        send("timed", time.monotonic())
 
     mark()
     for batch in batches:
@@ -161,24 +161,24 @@ def timed(trainer, batches, options, tell):
     return steps, wall, float(loss)
 
 
-def measure(form, options, tell):
+def measure(form, options, send):
     torch.manual_seed(0)
     voice = Voice(options.size, VOCABULARY, N_MELS, -5.0, 2.0, key_mask=form.key_mask).to(options.device)
-    trainer = Trainer(voice, form.mode, form.weights, 0.999 if options.average else None, dynamic=form.dynamic)
+    trainer = Trainer(voice, form.mode, form.weights, 0.999 if options.ema else None, dynamic=form.dynamic)
     warm, lengths = warm_up_lengths(form, options), lengths_of(form, options, options.steps, TIMED_SEED)
     batches = {length: make_batch(options, length) for length in {*warm, *lengths}}
 
     start = time.perf_counter()
-    tell("warm-up", time.monotonic())
+    send("warm-up", time.monotonic())
     for done_warm, length in enumerate(warm, 1):
         trainer.step(batches[length])
-        tell("warm-up", time.monotonic())
-        if time.perf_counter() - start > options.limit_s:  # what is left to compile is then part of the timed steps, as it is of a user's
+        send("warm-up", time.monotonic())
+        if time.perf_counter() - start > options.limit_s:  # the rest of compilation is then part of the timed steps, as it is for a user
             warm = warm[:done_warm]
             break
     synchronize(options)
     warm_s = time.perf_counter() - start
-    steps, wall, loss = timed(trainer, [batches[length] for length in lengths], options, tell)
+    steps, wall, loss = timed(trainer, [batches[length] for length in lengths], options, send)
     if not np.isfinite(loss):
         raise RuntimeError(f"the loss is {loss}")
     done = lengths[: len(steps)]
@@ -193,25 +193,29 @@ def measure(form, options, tell):
     return result
 
 
-def measure_and_tell(form, options, pipe):
-    """What a form's own process does: tells its hardware, when warm-up and timed steps begin and each of their steps ends, and the result."""
+def run_form(form, options, pipe, measure_form):
+    """Runs in a form's own process. Sends the hardware, when warm-up and timed steps begin and each step ends, and the result."""
     os.setsid()  # so that it and the compilers it starts can be killed together
-    torch.set_float32_matmul_precision("high")
-    torch._dynamo.config.recompile_limit = 64
 
-    def tell(what, value):
+    def send(what, value):
         pipe.send((what, value))
 
     try:
-        tell("hardware", hardware(options))
-        result = measure(form, options, tell)
-    except Exception as error:  # a rival that fails is a result too
+        result = measure_form(form, options, send)
+    except Exception as error:  # a peer that fails is a result too
         result = {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
-    tell("result", result)
+    send("result", result)
+
+
+def measure_in_torch(form, options, send):
+    torch.set_float32_matmul_precision("high")
+    torch._dynamo.config.recompile_limit = 64
+    send("hardware", hardware(options))
+    return measure(form, options, send)
 
 
 def stopped(form, options, warm, timed, now):
-    """What is certain of a form killed in the middle of a step. `warm`, `timed`: when each part began and each of its steps ended."""
+    """Lower bounds of a form killed in the middle of a step. `warm`, `timed`: when each part began and each of its steps ended, in seconds; `now`: when it was killed."""
     begun, asked = (timed[0], options.steps) if timed else (warm[0], len(warm_up_lengths(form, options)) + options.steps)
     steps = [np.diff(warm), np.diff([*timed, now])] if timed else [np.diff([*warm, now])]
     lengths, done = lengths_of(form, options, options.steps, TIMED_SEED), max(0, len(timed) - 1)
@@ -223,35 +227,37 @@ def stopped(form, options, warm, timed, now):
     return result
 
 
-def measure_apart(form, options):
-    """The result of a form measured in a process of its own, which is killed at --kill-s; and the hardware, if it came to tell it."""
+def measure_apart(form, options, measure_form=measure_in_torch):
+    """Measures a form in its own process, which is killed at --kill-s. Returns the result, and the hardware if it was sent.
+    `measure_form(form, options, send)` returns the result there; it is a function of a module, so that it can be imported there."""
     context = multiprocessing.get_context("spawn")
     pipe, its_end = context.Pipe(duplex=False)
-    process = context.Process(target=measure_and_tell, args=(form, options, its_end))
-    told = {"hardware": [None], "warm-up": [], "timed": [], "result": []}
+    process = context.Process(target=run_form, args=(form, options, its_end, measure_form))
+    received = {"hardware": [None], "warm-up": [], "timed": [], "result": []}
     process.start()
     its_end.close()
     try:
-        while not told["result"]:
-            left_s = max(0, told["warm-up"][0] + options.kill_s - time.monotonic()) if told["warm-up"] else None
+        while not received["result"]:
+            left_s = max(0, received["warm-up"][0] + options.kill_s - time.monotonic()) if received["warm-up"] else None
             if not pipe.poll(left_s):
-                told["result"] = [stopped(form, options, told["warm-up"], told["timed"], time.monotonic())]
+                received["result"] = [stopped(form, options, received["warm-up"], received["timed"], time.monotonic())]
                 break
             what, value = pipe.recv()
-            told[what].append(value)
+            received[what].append(value)
     except EOFError:
         process.join()
-        told["result"] = [{"failed": f"its process died: exit {process.exitcode}"}]
+        received["result"] = [{"failed": f"its process died: exit {process.exitcode}"}]
     finally:
-        with contextlib.suppress(ProcessLookupError):  # nothing of it is left
+        with contextlib.suppress(ProcessLookupError):  # the whole group has ended
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.join()
-    return told["result"][-1], told["hardware"][-1]
+        pipe.close()
+    return received["result"][-1], received["hardware"][-1]
 
 
 def ours(options, *more):
-    """The program's own figure, or why there is none."""
+    """The metrics of `myxtts bench step`, or why there are none."""
     asked = shlex.split(options.ours)
     same = {"--model-size": options.size, "--batch-size": options.rows, "--frames": options.frames, "--tokens": options.tokens, "--tera-flops": options.tflops,
             "--device": "cuda:0" if options.device == "cuda" else "cpu"}
@@ -271,16 +277,16 @@ def ours(options, *more):
 
 
 def ours_varying(options):
-    """By the most shapes, our figures over the lengths that the rivals are timed on; and why there are none."""
-    figures = {}
+    """Our metrics over the lengths that the peers are timed on, by the max number of shapes; or why there are none."""
+    metrics = {}
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.writelines(f"{length}\n" for length in random_lengths(options, options.steps, TIMED_SEED))
         file.flush()
         for shapes in OUR_SHAPES:
-            figures[shapes], missing = ours(options, "--lengths", file.name, "--shape-buckets", str(shapes))
+            metrics[shapes], missing = ours(options, "--lengths", file.name, "--shape-buckets", str(shapes))
             if missing:
                 return {}, missing
-    return figures, None
+    return metrics, None
 
 
 def hardware(options):
@@ -288,7 +294,7 @@ def hardware(options):
 
 
 def compare(form, result, own, varying):
-    """Adds how many times faster ours is: by medians, where lengths vary by means."""
+    """Adds how many times faster ours is: by medians, or by means if lengths vary."""
     if "failed" in result:
         return
     if form.varying and varying:
@@ -296,9 +302,9 @@ def compare(form, result, own, varying):
         if "stopped" not in result:
             result["ours_is_times_faster"] = result["mean"] / several["figure"]
         else:
-            recording = several["record_s"] * 1e3 / several["repeats"] if result["in_warm_up"] else 0
-            result["ours_is_times_faster_at_least"] = result["mean_at_least"] / (several["figure"] + recording)
-    elif own and not form.varying and "stopped" not in result:  # the median of a form that was stopped is not known
+            capture = several["record_s"] * 1e3 / several["repeats"] if result["in_warm_up"] else 0
+            result["ours_is_times_faster_at_least"] = result["mean_at_least"] / (several["figure"] + capture)
+    elif own and not form.varying and "stopped" not in result:  # the median of a stopped form is unknown
         result["ours_is_times_faster"] = result["figure"] / own["figure"]
 
 
@@ -328,18 +334,18 @@ def main():
     parser.add_argument("--size", default="normal", choices=["tiny", "small", "normal", "big"])
     parser.add_argument("--rows", type=int, default=16)
     parser.add_argument("--frames", type=int, default=800, help="of the fixed shape")
-    parser.add_argument("--lengths", default="lj", choices=["lj", "uniform"], help="where they vary: like LJSpeech's, or half of --frames to all of it")
+    parser.add_argument("--lengths", default="lj", choices=["lj", "uniform"], help="if they vary: like LJSpeech's, or half of --frames to all of it")
     parser.add_argument("--tokens", type=int, default=150)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warm-up", type=int, default=8, help="steps")
     parser.add_argument("--limit-s", type=float, default=60, help="warm-up ends with the step in which it passes, and so do the timed steps")
-    parser.add_argument("--kill-s", type=float, default=180, help="a form is killed so long after its first step began")
-    parser.add_argument("--total-s", type=float, default=200, help="no form is begun later; 0: all of them run")
+    parser.add_argument("--kill-s", type=float, default=180, help="a form is killed this long after its first step began")
+    parser.add_argument("--total-s", type=float, default=200, help="no form starts later; 0: all of them run")
     parser.add_argument("--tflops", type=float, default=790, help="of the device in bf16: the limit follows from it")
-    parser.add_argument("--average", action="store_true", help="the rivals keep an average of the weights too")
+    parser.add_argument("--ema", action="store_true", help="the peers keep an EMA of the weights too")
     parser.add_argument("--only", default="", help="forms of this name, or whose name holds this text; several with | between")
-    parser.add_argument("--ours", default="", help="further arguments for every `myxtts bench step`, in one string; they beat those of the rivals")
-    parser.add_argument("--quick", action="store_true", help="a small batch, few steps and, without --only, nothing compiled: to see that it runs")
+    parser.add_argument("--ours", default="", help="further arguments for every `myxtts bench step`, in one string; they override those of the peers")
+    parser.add_argument("--quick", action="store_true", help="a small batch, few steps and, without --only, nothing compiled: a check that it runs")
     parser.add_argument("--out")
     options = parser.parse_args()
     if options.quick:
@@ -349,8 +355,8 @@ def main():
     forms = [form for form in FORMS if any(str(form) == part if part in names else part in str(form) for part in wanted)
              and (not options.quick or options.only or form in QUICK)]
     if not forms:
-        parser.error(f"--only {options.only} is no form; there are: {'; '.join(names)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # which ends the process of a form too
+        parser.error(f"--only {options.only} is not a form; there are: {'; '.join(names)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # runs the clean-up, which ends the process of a form too
 
     start = time.perf_counter()
     fixed = ["--repeats", "3", "--steps", str(options.steps)] if options.quick else []
@@ -361,22 +367,22 @@ def main():
     if own:
         print(f"{'myxtts':64}{own['figure']:10.2f}{own['cv']:7.1%}{'':19}{own.get('fraction_of_limit') or 0:9.1%}{own['record_s']:11.1f}   {own['what']}")
     else:
-        print(f"myxtts: `bench step` gave no figure, so there are no ratios: {missing}")
-    for shapes, figures in varying.items():
-        print(f"{'myxtts, lengths vary, ' + ('one shape' if shapes == 1 else f'at most {shapes} shapes'):64}{figures['median']:10.2f}{figures['cv']:7.1%}{figures['figure']:9.2f}{figures['max']:10.2f}"
-              f"{figures['fraction_of_limit'] or 0:9.1%}{figures['record_s']:11.1f}   {figures['captures']} captures, {figures['padding']:.1%} padding, {figures['audio_s_per_s']:.0f} s of audio a second")
+        print(f"myxtts: `bench step` gave no metrics, so there are no ratios: {missing}")
+    for shapes, metrics in varying.items():
+        print(f"{'myxtts, lengths vary, ' + ('one shape' if shapes == 1 else f'max {shapes} shapes'):64}{metrics['median']:10.2f}{metrics['cv']:7.1%}{metrics['figure']:9.2f}{metrics['max']:10.2f}"
+              f"{metrics['fraction_of_limit'] or 0:9.1%}{metrics['record_s']:11.1f}   {metrics['captures']} captures, {metrics['padding']:.1%} padding, {metrics['audio_s_per_s']:.0f} s of audio per second")
     if own and varying_missing:
-        print(f"myxtts: `bench step --lengths` gave no figure: {varying_missing}")
+        print(f"myxtts: `bench step --lengths` gave no metrics: {varying_missing}")
     flops = step_flops(options.size, options.rows, options.frames, options.tokens, N_MELS)
     several, one = (varying[shapes]["audio_s_per_s"] for shapes in OUR_SHAPES) if varying else (None, None)
     commit = os.environ.get("MYXTTS_COMMIT") or subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-    report = {"claim": "a training step of the voice, in ms", "command": shlex.join(["python", "bench/step_rivals.py", *sys.argv[1:]]), "hardware": own["device"] if own else None,
+    report = {"claim": "a training step of the voice, in ms", "command": shlex.join(["python", "bench/step_peers.py", *sys.argv[1:]]), "hardware": own["device"] if own else None,
               "cores": os.cpu_count(), "machine": platform.machine(), "torch": torch.__version__, "commit": commit, "date": datetime.date.today().isoformat(),
-              "batch": f"{options.rows} rows x {options.frames} frames x {options.tokens} tokens, full rows; where lengths vary, {length_range(options)[0]} to {length_range(options)[1]} frames, {'LJSpeech-like' if options.lengths == 'lj' else 'uniform'}",
-              "size": options.size, "favours": "alignment given to the rivals; ours searches inside the step", "average": options.average,
+              "batch": f"{options.rows} rows x {options.frames} frames x {options.tokens} tokens, full rows; if lengths vary, {length_range(options)[0]} to {length_range(options)[1]} frames, {'LJSpeech-like' if options.lengths == 'lj' else 'uniform'}",
+              "size": options.size, "favours": "alignment given to the peers; ours searches inside the step", "ema": options.ema,
               "flops": flops, "tflops_per_s": options.tflops, "limit_ms": flops / options.tflops / 1e9, "myxtts": own, "myxtts_missing": missing,
               "myxtts_varying": varying, "myxtts_varying_missing": varying_missing, "audio_per_s_of_several_shapes_over_1": several / one if varying else None,
-              "left_out": left_out, "rivals": results}
+              "left_out": left_out, "peers": results}
     save(report, options.out)
     for form in forms:
         if options.total_s and time.perf_counter() - start > options.total_s:
@@ -389,9 +395,9 @@ def main():
         save(report, options.out)
     print(f"{'the limit':64}{flops / options.tflops / 1e9:10.2f}   {flops / 1e12:.2f} TFLOP at {options.tflops:.0f} TFLOP/s")
     if varying:
-        print(f"audio a second in {OUR_SHAPES[0]} shapes: {several / one:.2f} x that of one shape ({several:.0f} and {one:.0f} s)")
+        print(f"audio per second in {OUR_SHAPES[0]} shapes: {several / one:.2f} x that of one shape ({several:.0f} and {one:.0f} s)")
     if left_out:
-        print(f"not begun within --total-s {options.total_s:.0f}: {'; '.join(left_out)}")
+        print(f"not started within --total-s {options.total_s:.0f}: {'; '.join(left_out)}")
     save(report, options.out)
 
 

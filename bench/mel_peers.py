@@ -1,9 +1,9 @@
-"""Log-mel against its rivals, side by side in one run.
+"""Log-mel against its peers, side by side in one run.
 
 Claim:    on one CPU thread at least 2 x torch's own STFT-based mel (or torchaudio, where installed) and 5 x librosa;
           on an H200 at least 10,000,000 x real time, batch 64 x 8 s, PCM16 in device memory to padded float32 log-mel.
-Command:  python bench/mel_rivals.py [--device cpu|cuda] [--out FILE.json]
-Rivals:   torchaudio, torch.stft, librosa on the CPU; torchaudio and torch.compile of it on the GPU.
+Command:  python bench/mel_peers.py [--device cpu|cuda] [--out FILE.json]
+Peers:   torchaudio, torch.stft, librosa on the CPU; torchaudio and torch.compile of it on the GPU.
 Spread:   median and coefficient of variation of --repeats runs, warm-up first. Limit: printed by `myxtts bench mel`.
 """
 import argparse
@@ -24,7 +24,7 @@ RATE, N_FFT, HOP, MELS, LOW, HIGH = 22050, 1024, 256, 80, 0.0, 8000.0
 
 
 def mel_matrix():
-    """Slaney's filters, so that no rival needs librosa for them."""
+    """Slaney's filters, so that no peer needs librosa for them."""
     to_mel = lambda hz: np.where(hz < 1000, hz * 3 / 200, 15 + np.log(np.maximum(hz, 1e-9) / 1000) / (np.log(6.4) / 27))
     to_hz = lambda mel: np.where(mel < 15, mel * 200 / 3, 1000 * np.exp(np.log(6.4) / 27 * (mel - 15)))
     edges = to_hz(np.linspace(to_mel(np.array(LOW)), to_mel(np.array(HIGH)), MELS + 2))
@@ -122,14 +122,14 @@ def main():
     gpu = asked.device == "cuda"
     clips, seconds = (64, 8) if gpu else (8, 8)
     rng = np.random.default_rng(0)
-    rivals = {}
+    peers = {}
     if gpu:
         x = [torch.tensor(rng.normal(0, 0.1, (clips, RATE * seconds)), dtype=torch.float32, device="cuda") for _ in range(4)]
-        rivals["torch.stft"] = gpu_clock(torch_mel("cuda"), x, asked.repeats)
+        peers["torch.stft"] = gpu_clock(torch_mel("cuda"), x, asked.repeats)
         try:
             mel = torchaudio_mel("cuda")
-            rivals["torchaudio"] = gpu_clock(mel, x, asked.repeats)
-            rivals["torch.compile of torchaudio"] = gpu_clock(torch.compile(mel), x, asked.repeats)
+            peers["torchaudio"] = gpu_clock(mel, x, asked.repeats)
+            peers["torch.compile of torchaudio"] = gpu_clock(torch.compile(mel), x, asked.repeats)
         except ImportError:
             print("torchaudio is not installed: left out", file=sys.stderr)
         hardware = torch.cuda.get_device_name(0)
@@ -138,13 +138,13 @@ def main():
         x = torch.tensor(rng.normal(0, 0.1, (clips, RATE * seconds)), dtype=torch.float32)
         # Clip by clip: on one thread that is faster for torch than a batch.
         by_clip = lambda run: lambda x: [run(clip[None]) for clip in x]
-        rivals["torch.stft"] = cpu_clock(by_clip(torch_mel("cpu")), x, asked.repeats)
+        peers["torch.stft"] = cpu_clock(by_clip(torch_mel("cpu")), x, asked.repeats)
         try:
-            rivals["torchaudio"] = cpu_clock(by_clip(torchaudio_mel("cpu")), x, asked.repeats)
+            peers["torchaudio"] = cpu_clock(by_clip(torchaudio_mel("cpu")), x, asked.repeats)
         except ImportError:
             print("torchaudio is not installed: torch.stft stands in", file=sys.stderr)
         try:
-            rivals["librosa"] = cpu_clock(librosa_mel(), x.numpy(), asked.repeats)
+            peers["librosa"] = cpu_clock(librosa_mel(), x.numpy(), asked.repeats)
         except ImportError:
             print("librosa is not installed: left out", file=sys.stderr)
         hardware = f"{cpu_name()}, one thread"
@@ -158,14 +158,14 @@ def main():
         "torch": torch.__version__,
         "batch": f"{clips} x {seconds} s",
         "myxtts": own,
-        "rivals": {},
+        "peers": {},
     }
     print(f"\n{'':32} {'x real time':>14} {'cv':>7} {'ours is':>9}")
     print(f"{'MyXTTS':32} {own['figure']:14,.0f} {100 * own['cv']:6.1f}%")
-    for name, times in rivals.items():
+    for name, times in peers.items():
         figure = clips * seconds / float(np.median(times))
         cv = float(np.std(times) / np.mean(times))
-        report["rivals"][name] = {"figure": figure, "cv": cv, "ours_is_times_faster": own["figure"] / figure}
+        report["peers"][name] = {"figure": figure, "cv": cv, "ours_is_times_faster": own["figure"] / figure}
         print(f"{name:32} {figure:14,.0f} {100 * cv:6.1f}% {own['figure'] / figure:8.1f}x")
     if asked.out:
         asked.out.write_text(json.dumps(report, indent=2) + "\n")

@@ -1,12 +1,12 @@
 """Claim: from files to padded log-mel batches on the GPU, every batch consumed, at least 1,000,000 x real time with
 separate files, 400,000 x with 4 workers, 1,100,000 x from a packed corpus with at most 2 CPU cores.
 
-  python bench/loader_rivals.py [--device cuda] [--clips 1500] [--out FILE] [--no-rivals]
+  python bench/loader_peers.py [--device cuda] [--clips 1500] [--out FILE] [--no-peers]
 
 Corpus: noise with LJSpeech-like lengths (normal, mean 6.57 s, sd 2.2, 1.1 to 10.1 s), 22,050 Hz PCM16, in the page cache.
 Before and after: one consumer (10 ms a batch on a GPU, 20 ms on the CPU) on the slow path and on the native loader: mean,
 std/mean and the share of time it waits for input.
-Rivals, same files, same batch size, one run: torch's DataLoader with torchaudio's mel on the CPU or the GPU.
+Peers, same files, same batch size, one run: torch's DataLoader with torchaudio's mel on the CPU or the GPU.
 Spread: coefficient of variation over epochs. Limit: 16-bit samples at the measured speed of the wire to the GPU.
 MYXTTS names the program (default build/myxtts)."""
 import argparse
@@ -53,12 +53,12 @@ def ours(corpus, *arguments):
         return json.load(open(out.name))
 
 
-def rivals(folder, seconds, device, epochs=4):
+def peers(folder, seconds, device, epochs=4):
     try:
         import torch
         import torchaudio
     except ImportError as missing:
-        print(f"no rivals: {missing}")
+        print(f"no peers: {missing}")
         return {}
 
     torch.set_num_threads(1)
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
     parser.add_argument("--clips", type=int, default=1500)
     parser.add_argument("--out")
-    parser.add_argument("--no-rivals", action="store_true")
+    parser.add_argument("--no-peers", action="store_true")
     options = parser.parse_args()
     root = pathlib.Path(tempfile.mkdtemp(prefix="myxtts_bench_"))
     try:
@@ -144,7 +144,7 @@ def main():
             forms["a consumer of 20 ms, slow path"] = (root / "corpus", ["--device", "cpu", "--consumer-ms", 20, "--repeats", 3, *slow])
             forms["a consumer of 20 ms, native"] = (root / "corpus", ["--device", "cpu", "--consumer-ms", 20, "--repeats", 3])
         results = {name: ours(corpus, *arguments) for name, (corpus, arguments) in forms.items()}
-        others = {} if options.no_rivals else rivals(root / "corpus", seconds, options.device)
+        others = {} if options.no_peers else peers(root / "corpus", seconds, options.device)
     finally:
         shutil.rmtree(root)
     print(f"{'':44}{'x real time':>12}{'cv':>7}{'input wait':>12}{'CPU cores':>11}{'ms a batch':>12}{'spread':>8}")
@@ -160,10 +160,10 @@ def main():
         print(f"{name:56}{result['figure']:12,.0f}{result['cv']:7.1%}   ours is {result['ours_is_times_faster']:.0f} x")
     if options.out:
         commit = os.environ.get("MYXTTS_COMMIT") or subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-        json.dump({"claim": "from files to log-mel batches, in times real time", "command": f"python bench/loader_rivals.py --device {options.device} --clips {options.clips}",
+        json.dump({"claim": "from files to log-mel batches, in times real time", "command": f"python bench/loader_peers.py --device {options.device} --clips {options.clips}",
                    "hardware": results["separate files, every core"]["device"], "cores": os.cpu_count(), "machine": platform.machine(), "commit": commit,
                    "date": datetime.date.today().isoformat(), "corpus": f"{options.clips} clips of noise, {seconds / 3600:.2f} h, LJSpeech-like lengths",
-                   "batch_size": BATCH, "myxtts": results, "rivals": others}, open(options.out, "w"), indent=2)
+                   "batch_size": BATCH, "myxtts": results, "peers": others}, open(options.out, "w"), indent=2)
 
 
 main()
