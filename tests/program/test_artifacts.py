@@ -17,14 +17,14 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 import xxhash
-from conftest import BINARY
+from conftest import BINARY, HANG_S
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 TOOL = pathlib.Path(BINARY).parent / "tests" / "artifacts_tool"
 
 
 def tool(*arguments, status=0, **more):
-    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=60, **more)
+    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=HANG_S, **more)
     assert done.returncode == status, done.stderr
     return done
 
@@ -101,7 +101,7 @@ def test_a_full_disk_keeps_the_old_file(tmp_path):
     safetensors.numpy.save_file({"a": numpy.zeros(1 << 18)}, tmp_path / "too_large")
     script = f"""{mount} && {TOOL} copy {tmp_path}/fits {small}/x && cp {small}/x {tmp_path}/before
         {TOOL} copy {tmp_path}/too_large {small}/x; echo status $?; ls -A {small}; cmp {small}/x {tmp_path}/before && echo same"""
-    done = subprocess.run([*isolated, "sh", "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*isolated, "sh", "-c", script], capture_output=True, text=True, timeout=HANG_S)
     assert done.stdout.split() == ["status", "1", "x", "same"], done.stdout + done.stderr
     assert done.stderr == f"error: [write] {small}/x: No space left on device\n"
 

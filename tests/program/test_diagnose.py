@@ -3,12 +3,13 @@ import json
 import os
 import shutil
 import subprocess
-import time
 
 import PIL.Image
 import PIL.ImageStat
+import numpy as np
 import pytest
-from conftest import BINARY, build_shim
+import soundfile
+from conftest import BINARY, HANG_S, build_shim
 
 # A disk of a given speed, or one that stands still every so many clips, in front of the system's own `pread`.
 SHIM = r"""
@@ -61,10 +62,10 @@ def shim(tmp_path_factory):
     return build_shim(tmp_path_factory, SHIM)
 
 
-def diagnose(*arguments, out, status=None, timeout=60, **environment):
+def diagnose(*arguments, out, status=None, **environment):
     """Returns exit status, what `--json` wrote, and what was printed."""
     command = [BINARY, "diagnose", *map(str, arguments), "--json", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env={**os.environ, **environment})
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, env={**os.environ, **environment})
     assert done.returncode in ((0, 1) if status is None else (status,)), done.stdout + done.stderr
     return done.returncode, json.loads(out.read_text()), done.stdout
 
@@ -80,16 +81,16 @@ def bottleneck(corpus, tmp_path, *arguments, **more):
 
 @pytest.fixture(scope="module")
 def stalled(corpus, shim, tmp_path_factory):
-    """A disk that stands still for 100 ms every 20 batches of 4 clips, and a ring too small to hide it."""
+    """A disk that stands still for 400 ms every 20 batches of 4 clips, and a ring too small to hide it."""
     folder = tmp_path_factory.mktemp("stalled")
-    flags = ["--num-batches", 160, "--consumer-ms", 15, "--buffer-size", 2, "--html", folder / "page.html"]
-    return folder, bottleneck(corpus, folder, *flags, LD_PRELOAD=shim, STALL_EVERY_CLIPS="80", STALL_S="0.1")
+    flags = ["--num-batches", 120, "--consumer-ms", 50, "--buffer-size", 2, "--html", folder / "page.html"]
+    return folder, bottleneck(corpus, folder, *flags, LD_PRELOAD=shim, STALL_EVERY_CLIPS="80", STALL_S="0.4")
 
 
 @pytest.fixture(scope="module")
 def healthy(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("healthy")
-    flags = ["--num-batches", 80, "--consumer-ms", 30, "--html", folder / "page.html", "--apply", folder / "applied.yaml"]
+    flags = ["--num-batches", 40, "--consumer-ms", 100, "--html", folder / "page.html", "--apply", folder / "applied.yaml"]
     return folder, bottleneck(corpus, folder, *flags)
 
 
@@ -102,27 +103,28 @@ def test_a_sound_run_is_called_healthy_and_left_alone(healthy):
     assert found["headroom"] < 1.3 and found["gpu_busy"] is None
     assert {"mean_ms", "std_ms", "cv", "p50_ms", "p95_ms", "max_ms", "oscillating", "period_batches", "input_wait_fraction", "verdict",
             "slow_path", "stages", "headroom", "gpu_busy", "recommendations"} <= found.keys()
-    assert found["p50_ms"] <= found["p95_ms"] <= found["max_ms"] and 25 < found["mean_ms"] < 60
+    assert found["p50_ms"] <= found["p95_ms"] <= found["max_ms"] and found["mean_ms"] >= 100
 
 
 def test_what_is_applied_to_a_sound_run_leaves_it_sound(healthy, tmp_path):
     folder, (_, before, _) = healthy
-    status, after, _ = diagnose("bottleneck", "--config", folder / "applied.yaml", "--num-batches", 40, "--consumer-ms", 30, out=tmp_path / "o.json")
+    status, after, _ = diagnose("bottleneck", "--config", folder / "applied.yaml", "--num-batches", 20, "--consumer-ms", 100, out=tmp_path / "o.json")
     assert status == 0 and after["mean_ms"] < 1.3 * before["mean_ms"]
 
 
-def test_the_slow_path_is_named_and_what_is_recommended_makes_it_faster(corpus, tmp_path):
+def test_the_slow_path_is_named_and_what_is_recommended_makes_it_faster(corpus, shim, tmp_path):
+    """The disk takes longer than the processors, and less long than the consumer: natively it is hidden, on any machine."""
     config, applied = tmp_path / "slow.yaml", tmp_path / "applied.yaml"
     text = "data:\n  use_tf_native_loading: false\n"
     config.write_text(text)
-    flags = ["--num-batches", 40, "--consumer-ms", 5]
-    status, found, said = bottleneck(corpus, tmp_path, "--config", config, "--apply", applied, *flags)
+    flags, disk = ["--num-batches", 20, "--consumer-ms", 100], {"LD_PRELOAD": shim, "DISK_MB_PER_S": "8"}
+    status, found, said = bottleneck(corpus, tmp_path, "--config", config, "--apply", applied, *flags, **disk)
     assert status == 1 and found["cause"] == "slow path" and found["slow_path"] and "slow path" in found["verdict"]
     assert "Slow path found" in said and str(applied) in said and config.read_text() == text
     (advice,) = found["recommendations"]
     assert (advice["setting"], advice["current"], advice["proposed"]) == ("data.use_native_loading", "false", "true")
     assert advice["reason"] and advice["gain"] > 1
-    _, after, _ = bottleneck(corpus, tmp_path, "--config", applied, *flags)
+    _, after, _ = bottleneck(corpus, tmp_path, "--config", applied, *flags, **disk)
     assert not after["slow_path"] and after["input_wait_fraction"] < found["input_wait_fraction"]
     refused = subprocess.run([BINARY, "diagnose", "bottleneck", "--train-data", corpus, "--config", config, "--apply", config], capture_output=True, text=True)
     assert refused.returncode == 2 and "--apply" in refused.stderr and config.read_text() == text
@@ -147,8 +149,22 @@ def test_a_disk_of_2_megabytes_a_second_is_called_slow(corpus, shim, tmp_path):
     assert found["recommendations"][0]["setting"] == "storage" and not found["recommendations"][0]["applies"]
 
 
-def test_a_consumer_that_is_faster_than_a_sound_disk_is_told_so(corpus, shim, tmp_path):
-    status, found, _ = bottleneck(corpus, tmp_path, "--num-batches", 60, "--consumer-ms", 1, LD_PRELOAD=shim, DISK_MB_PER_S="60")
+@pytest.fixture(scope="module")
+def large(corpus, tmp_path_factory):
+    """The same clips in 16 channels: many bytes to read, and little to compute."""
+    folder = tmp_path_factory.mktemp("large") / "corpus"
+    (folder / "wavs").mkdir(parents=True)
+    rows = (corpus / "metadata.csv").read_text().splitlines(keepends=True)[:8]
+    (folder / "metadata.csv").write_text("".join(rows))
+    for row in rows:
+        name = f"{row.split('|')[0]}.wav"
+        samples, rate = soundfile.read(corpus / "wavs" / name, dtype="int16")
+        soundfile.write(folder / "wavs" / name, np.repeat(samples[:, None], 16, axis=1), rate)
+    return folder
+
+
+def test_a_consumer_that_is_faster_than_a_sound_disk_is_told_so(large, shim, tmp_path):
+    status, found, _ = bottleneck(large, tmp_path, "--num-batches", 12, "--consumer-ms", 1, LD_PRELOAD=shim, DISK_MB_PER_S="60")
     assert status == 1 and found["cause"] == "consumer faster than the disk" and found["limiting_stage"] == "reading"
     assert "faster than the disk" in found["verdict"] and found["storage_mb_per_s"] < 120
 
@@ -160,13 +176,17 @@ def test_stalls_are_found_with_their_period(stalled):
     assert "High variation detected" in text and "Cyclic pattern identified" in text and "stalls" in found["verdict"]
 
 
-def test_with_the_model_it_ends_within_half_a_minute(corpus, tmp_path):
-    start = time.monotonic()
-    _, found, text = diagnose("bottleneck", "--train-data", corpus, "--num-batches", 50, "--device", "cpu", out=tmp_path / "o.json", **ALONE)
-    # Where more want the processors than there are, each gets its share.
-    assert time.monotonic() - start < 30 * max(1, os.getloadavg()[0] / os.cpu_count())
+def test_with_the_model_the_model_limits(corpus, tmp_path):
+    _, found, text = diagnose("bottleneck", "--train-data", corpus, "--num-batches", 8, "--batch-size", 1, "--max-mel-frames", 200, "--seconds", HANG_S, "--device", "cpu", out=tmp_path / "o.json", **ALONE)
     assert "the tiny model on the CPU" in text and found["consumer"] == "the tiny model on the CPU"
-    assert found["limiting_stage"] == "consumer" and found["batches"] >= 2
+    assert found["limiting_stage"] == "consumer" and found["batches"] == 8
+
+
+def test_it_ends_at_its_time_limit_with_fewer_batches(corpus, tmp_path):
+    """All of them would take longer than any test may."""
+    asked = 1000 * HANG_S
+    _, found, text = bottleneck(corpus, tmp_path, "--num-batches", asked, "--consumer-ms", 10, "--seconds", 1)
+    assert 0 < found["batches"] < asked and "see --seconds" in text
 
 
 def test_a_recorded_run_can_be_the_consumer_and_is_reported_on(corpus, tmp_path):
@@ -178,7 +198,7 @@ def test_a_recorded_run_can_be_the_consumer_and_is_reported_on(corpus, tmp_path)
         (run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     write(0.5)
     _, found, _ = bottleneck(corpus, tmp_path, "--num-batches", 20, "--run", run)
-    assert 38 < found["consumer_ms"] < 60 and str(run) in found["consumer"]
+    assert found["consumer_ms"] >= 40 and str(run) in found["consumer"]
     status, found, _ = diagnose("report", run, "--html", tmp_path / "run.html", out=tmp_path / "r.json")
     assert status == 0 and found["healthy"] and found["input_wait_fraction"] < 0.05
     page = (tmp_path / "run.html").read_text()
@@ -238,7 +258,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 def browse(page, *flags):
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--hide-scrollbars",
                "--window-size=900,3400", f"--user-data-dir={page.parent / 'profile'}", *flags, page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: the page is not looked at")

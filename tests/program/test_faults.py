@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import BINARY, build_shim
+from conftest import BINARY, HANG_S, build_shim
 
 SHIM = r"""
 #define _GNU_SOURCE
@@ -42,7 +42,7 @@ def shim(tmp_path_factory):
 
 def batches(folder, out, **environment):
     command = [BINARY, "batches", "--train-data", folder, "--batch-size", "4", "--num-batches", "99", "--device", "cpu", "--json", out]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     return json.loads(out.read_text())["batches"]
 

@@ -5,7 +5,7 @@ import subprocess
 import numpy as np
 import pytest
 import torch
-from conftest import BINARY
+from conftest import BINARY, HANG_S
 from torch.nn import functional
 
 TOOL = BINARY.parent / "tests" / "hifigan_sound"
@@ -75,7 +75,7 @@ def sound(folder, weights, mel, status=0):
     (folder / "weights.bin").write_bytes(b"".join(t.contiguous().numpy().tobytes() for t in weights.values()))
     (folder / "mel.bin").write_bytes(mel.numpy().tobytes())
     done = subprocess.run([TOOL, folder / "names.txt", folder / "weights.bin", str(mel.shape[1]), folder / "mel.bin", folder / "out.bin"],
-                          capture_output=True, text=True, timeout=60, env={**os.environ, "OMP_NUM_THREADS": "2"})
+                          capture_output=True, text=True, timeout=HANG_S, env={**os.environ, "OMP_NUM_THREADS": "2"})
     assert done.returncode == status, done.stderr
     return done.stderr if status else np.fromfile(folder / "out.bin", dtype=np.float32).reshape(2, -1)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from conftest import BINARY, at_once
+from conftest import BINARY, HANG_S, at_once
 
 
 def fmt_chunk(tag=1, channels=1, rate=22050, bits=16, block=None):
@@ -59,7 +59,7 @@ def run_limited(path, out, extra_bytes=0):
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (BASE_BYTES + allowed, BASE_BYTES + allowed))
 
-    return subprocess.run([BINARY, "mel", path, out], capture_output=True, text=True, timeout=20, preexec_fn=limit)
+    return subprocess.run([BINARY, "mel", path, out], capture_output=True, text=True, timeout=HANG_S, preexec_fn=limit)
 
 
 def base_bytes():
@@ -100,7 +100,7 @@ def test_truncated_and_damaged_files_end_quickly_and_tidily(tmp_path, kind):
         (tmp_path / f"bad-{trial}.{kind}").write_bytes(damaged)
 
     def run(trial):
-        done = subprocess.run([BINARY, "mel", tmp_path / f"bad-{trial}.{kind}", tmp_path / f"{trial}.npy"], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([BINARY, "mel", tmp_path / f"bad-{trial}.{kind}", tmp_path / f"{trial}.npy"], capture_output=True, text=True, timeout=HANG_S)
         assert done.returncode in (0, 1), f"trial {trial}: exit {done.returncode} {done.stderr}"
         if done.returncode == 1:
             assert done.stderr.startswith("error: [") and "(at byte" in done.stderr and done.stderr.count("\n") == 1

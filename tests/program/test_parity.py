@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 import torch
-from conftest import BINARY
+from conftest import BINARY, HANG_S
 from safetensors.torch import load_file, save_file
 from twin_inputs import MEL_MEAN, MEL_STD, difference, gradients, random_batch, random_voice
 
@@ -32,7 +32,7 @@ def step_dump(tmp_path_factory):
     def run(voice, batch, size):
         weights = {f"model.{name}": value.detach().contiguous() for name, value in voice.state_dict().items()}
         save_file(weights | batch, folder / "in.safetensors", {"size": size, "mel_mean": str(MEL_MEAN), "mel_std": str(MEL_STD)})
-        done = subprocess.run([STEP_DUMP, folder / "in.safetensors", folder / "out.safetensors"], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([STEP_DUMP, folder / "in.safetensors", folder / "out.safetensors"], capture_output=True, text=True, timeout=HANG_S)
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return load_file(folder / "out.safetensors")
 

@@ -4,6 +4,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -11,7 +12,7 @@ import wave
 
 import numpy as np
 import pytest
-from conftest import BINARY
+from conftest import BINARY, HANG_S
 from safetensors import safe_open
 
 CONFIG = "training: {checkpoint_every: 2, log_every: 2, validate_every: 4, learning_rate: 0.001}\n"
@@ -46,7 +47,7 @@ def assert_same_weights(one, other):
 @pytest.fixture(scope="module")
 def whole(myxtts, tiny):
     """A run of twelve steps that nothing interrupted."""
-    myxtts(*arguments(tiny, tiny / "whole", 12), timeout=120)
+    myxtts(*arguments(tiny, tiny / "whole", 12))
     return tiny / "whole"
 
 
@@ -61,7 +62,7 @@ def test_a_run_leaves_behind_what_is_promised(whole):
             "captures", "retraces", "samples_per_s", "audio_s_per_s", "padding"} <= steps[0].keys()
     assert steps[-1]["retraces"] == 0
     for line in steps:  # pauses for validation and samples are no time of a step, and are taken off once
-        assert line["step_ms"] > line["input_wait_ms"] >= 0 and 0 < line["samples_per_s"] < 1000
+        assert line["step_ms"] > line["input_wait_ms"] >= 0 and line["samples_per_s"] * line["step_ms"] == pytest.approx(2 * 1000, rel=1e-3)
     assert abs(steps[0]["loss"] - sum(steps[0][key] for key in ("loss_prior", "loss_duration", "loss_flow"))) < 1e-4
     assert [line["step"] for line in lines if "validation_loss" in line] == [4, 8, 12]
     page = (whole / "report.html").read_text()
@@ -87,28 +88,30 @@ def test_stock_tensorboard_reads_it(whole):
 def test_stopped_and_resumed_it_ends_with_the_same_bits(myxtts, tiny, whole):
     """Also with another number of workers."""
     run = tiny / "stopped"
-    process = subprocess.Popen([BINARY, *map(str, arguments(tiny, run, 12, "--num-workers", 1))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_for_steps(run, 3)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+    for _ in range(20):
+        process = subprocess.Popen([BINARY, *map(str, arguments(tiny, run, 12, "--num-workers", 1))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for_steps(process, run, 3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=HANG_S)
+        assert process.returncode == 0, err
+        if not (run / "step-00000012.safetensors").exists():
+            break
+        shutil.rmtree(run)  # it was done before the signal came: once more
     assert "goes on from there" in out and "stopping after this step" in err
-    done = myxtts(*arguments(tiny, run, 12, "--num-workers", 3), timeout=120)
+    done = myxtts(*arguments(tiny, run, 12, "--num-workers", 3))
     assert "resumed from" in done.stdout
     assert_same_weights(run / "step-00000012.safetensors", whole / "step-00000012.safetensors")
     steps = [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines() if '"loss"' in line]
     assert steps == sorted(set(steps)) and steps[-1] == 12
 
 
-def wait_for_steps(run, steps):
-    deadline = time.time() + 60
-    while time.time() < deadline:
+def wait_for_steps(process, run, steps):
+    while process.poll() is None:
         if run.exists() and len(list(run.glob("step-*.safetensors"))) > 0:
             newest = max(int(re.findall(r"\d+", path.name)[0]) for path in run.glob("step-*.safetensors"))
             if newest >= steps - 1:
                 return
-        time.sleep(0.02)
-    raise AssertionError("no checkpoint came")
+        time.sleep(0.005)
 
 
 def test_killed_again_and_again_it_ends_with_the_same_bits(tiny, whole):
@@ -117,7 +120,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(tiny, whole):
     chance = random.Random(int(os.environ.get("MYXTTS_KILL_SEED", 7)))
     kills = inside_writing = 0
     command = [BINARY, *map(str, arguments(tiny, run, 12))]
-    while kills < int(os.environ.get("MYXTTS_KILLS", 4)):
+    while kills < int(os.environ.get("MYXTTS_KILLS", 4)) or inside_writing == 0:
         before = set(run.glob(".step-*.tmp"))
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if kills % 2 == 0:
@@ -135,9 +138,8 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(tiny, whole):
             for path in run.glob("step-*.safetensors"):
                 if path.name != "step-00000008.safetensors":
                     path.unlink()
-    assert inside_writing > 0
     print(f"{inside_writing} of {kills} while a checkpoint was being written")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     assert_same_weights(run / "step-00000012.safetensors", whole / "step-00000012.safetensors")
     assert not list(run.glob(".*.tmp"))
@@ -147,19 +149,19 @@ def test_a_full_disk_does_not_end_a_run(tiny):
     """The checkpoint that fits no more is named, and the one before it stays."""
     run = tiny / "full"
     # Room for the first steps' files alone: a later checkpoint is larger than any file may be.
-    subprocess.run([BINARY, *map(str, arguments(tiny, run, 2))], check=True, capture_output=True, timeout=60)
+    subprocess.run([BINARY, *map(str, arguments(tiny, run, 2))], check=True, capture_output=True, timeout=HANG_S)
 
     def small_files():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000_000, 50_000_000))
 
-    done = subprocess.run([BINARY, *map(str, arguments(tiny, run, 8))], capture_output=True, text=True, timeout=120, preexec_fn=small_files)
+    done = subprocess.run([BINARY, *map(str, arguments(tiny, run, 8))], capture_output=True, text=True, timeout=HANG_S, preexec_fn=small_files)
     assert done.returncode == 1  # the last one is lost
     assert "the checkpoint of step 4 was not written" in done.stderr and "the run goes on" in done.stderr
     assert "error: [train] the checkpoint of step 8" in done.stderr
     assert [path.name for path in run.glob("*.safetensors") if path.name.startswith("step")] == ["step-00000002.safetensors"]
     assert not list(run.glob(".*.tmp"))
-    resumed = subprocess.run([BINARY, *map(str, arguments(tiny, run, 4))], capture_output=True, text=True, timeout=60)
+    resumed = subprocess.run([BINARY, *map(str, arguments(tiny, run, 4))], capture_output=True, text=True, timeout=HANG_S)
     assert resumed.returncode == 0 and "step 2" in resumed.stdout
 
 
@@ -179,7 +181,7 @@ def test_gradients_that_stay_infinite_end_a_run_with_advice(myxtts, tiny, tmp_pa
     config = tmp_path / "wild.yaml"
     config.write_text("training: {log_every: 1, validate_every: 100, learning_rate: 10, warmup_steps: 0, skipped_steps_limit: 3, gradient_clip: 1e9}\n")
     done = myxtts("train", "--train-data", tiny / "corpus", "--config", config, "--checkpoint-dir", tmp_path / "run", "--batch-size", 2,
-                  "--shape-buckets", 2, "--max-mel-frames", 200, "--max-steps", 60, "--log-level", "error", status=1, timeout=120)
+                  "--shape-buckets", 2, "--max-mel-frames", 200, "--max-steps", 60, "--log-level", "error", status=1)
     assert "3 updates in a row were skipped" in done.stderr and "--lr" in done.stderr
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["skipped"] == 3 and lines[-1]["grad_norm"] is None
@@ -225,7 +227,7 @@ def test_plain_operations_learn_what_fused_kernels_learn(myxtts, tiny, tmp_path)
 
 def run_and_fail(*arguments):
     """A training that ends with exit status 1; warnings may come before the error."""
-    done = subprocess.run([BINARY, "train", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([BINARY, "train", *map(str, arguments)], capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 1, done.stdout + done.stderr
     return done
 
@@ -249,7 +251,7 @@ def test_eager_debug_trains_the_same(myxtts, tiny, tmp_path):
 
 
 def test_accumulation_and_a_validation_corpus(myxtts, tiny, tmp_path):
-    done = myxtts(*arguments(tiny, tmp_path / "run", 4, "--gradient-accumulation-steps", 2, "--val-data", tiny / "corpus"), timeout=120)
+    done = myxtts(*arguments(tiny, tmp_path / "run", 4, "--gradient-accumulation-steps", 2, "--val-data", tiny / "corpus"))
     assert "validation loss" in done.stdout
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if "loss" in line] == [2, 4]

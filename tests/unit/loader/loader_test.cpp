@@ -61,10 +61,10 @@ TEST_F(LoaderTest, a_batch_tells_its_way_through_the_stages) {
   for (const bool native : {true, false}) {
     LoaderOptions wanted = options(3);
     wanted.native = native;
+    const int64_t before_ns = now_ns();
     const std::unique_ptr<BatchSource> source = open_loader(corpus, plan, wanted);
     double read_s = 0, features_s = 0;
     uint64_t bytes = 0;
-    const int64_t before_ns = now_ns();
     for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
       const BatchTimes times = source->next().times;
       EXPECT_LE(times.planned_ns, times.reading_ns);
@@ -90,13 +90,14 @@ TEST_F(LoaderTest, begins_anywhere_at_once_and_for_any_rank) {
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);
   LoaderOptions late = options(2);
-  late.epoch = 1'000'000, late.index = 2, late.rank = 1, late.world_size = 2;
-  const Stopwatch watch;
-  Loader loader(corpus, plan, late);
-  const LoadedBatch& batch = loader.next();
-  EXPECT_LT(watch.ms(), 1000);
-  EXPECT_EQ(batch.clips, plan.batch(1'000'000, 2, 1, 2).clips);
-  EXPECT_EQ(batch.rows, 2);
+  // So late that a loader that visits the epochs before it never comes there.
+  late.epoch = 1'000'000'000'000, late.index = 2, late.rank = 1, late.world_size = 2;
+  within(60, [&] {
+    Loader loader(corpus, plan, late);
+    const LoadedBatch& batch = loader.next();
+    EXPECT_EQ(batch.clips, plan.batch(late.epoch, 2, 1, 2).clips);
+    EXPECT_EQ(batch.rows, 2);
+  });
   for (const uint64_t world_size : {0U, 1U, 3U}) {
     late.world_size = world_size;
     EXPECT_THROW(Loader(corpus, plan, late), Error) << world_size;
@@ -112,9 +113,7 @@ TEST_F(LoaderTest, a_stalled_consumer_stops_it_and_ending_it_mid_epoch_returns_a
     if (trial % 5 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_LE(loader.stats().bytes_read, 3U * 4U * 80'000U) << "no more than the ring holds";
   }
-  const Stopwatch watch;
-  { Loader loader(corpus, plan, options(4, 2)); }
-  EXPECT_LT(watch.ms(), 1000);
+  within(60, [&] { const Loader loader(corpus, plan, options(4, 2)); });
 }
 
 TEST_F(LoaderTest, a_full_ring_waits_for_a_stalled_consumer_and_then_goes_on_as_if_nothing_had_been) {
@@ -220,16 +219,11 @@ TEST_F(LoaderTest, an_error_reaches_the_consumer_with_the_clips_name_and_never_h
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);
   fs::remove_all(folder / "wavs");
-  Loader loader(corpus, plan, options(3));
-  const Stopwatch watch;
-  try {
-    loader.next();
-    FAIL() << "no clip is left";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("clip"), std::string::npos) << error.what();
-  }
-  EXPECT_THROW(loader.next(), Error);
-  EXPECT_LT(watch.ms(), 5000);
+  within(60, [&] {
+    Loader loader(corpus, plan, options(3));
+    EXPECT_NE(error_of([&] { loader.next(); }).find("clip"), std::string::npos) << "no clip is left";
+    EXPECT_THROW(loader.next(), Error);
+  });
 }
 
 // Stats after so many batches, with workers busy and the consumer waiting for these shares of the time.
@@ -317,7 +311,7 @@ TEST_F(LoaderTest, a_slow_consumer_needs_fewer_batches_ahead_and_gets_every_one_
   tuned.tune = true, tuned.reading_batches = 6, tuned.most_reading_batches = 12;
   std::vector<std::string> said;
   tuned.say = [&](const std::string& sentence) { said.push_back(sentence); };
-  within(60, [&] {
+  within(180, [&] {
     Loader loader(corpus, plan, tuned, std::make_unique<InstantBackend>());
     uint64_t count = 0;
     const auto take = [&](int batches, int pause_ms) {
@@ -328,7 +322,7 @@ TEST_F(LoaderTest, a_slow_consumer_needs_fewer_batches_ahead_and_gets_every_one_
       }
     };
     const auto tuned_down = [&] { return loader.stats().ring_batches < 16 && loader.stats().reading_batches < 6; };
-    for (int window = 0; window < 50 && !tuned_down(); ++window) take(64, 2);
+    for (int window = 0; window < 1000 && !tuned_down(); ++window) take(64, 2);  // more if others hold it up
     EXPECT_TRUE(tuned_down());
     EXPECT_GE(said.size(), 2U);
     take(500, 0);
@@ -528,12 +522,12 @@ TEST_F(LoaderOnGpu, batches_made_in_host_memory_are_uploaded_when_they_are_taken
 TEST_F(LoaderOnGpu, ending_it_mid_epoch_returns_at_once) {
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);
-  const Stopwatch watch;
-  for (int trial = 0; trial < 5; ++trial) {
-    Loader loader(corpus, plan, gpu(3, 1 << 20));
-    if (trial > 0) loader.next();
-  }
-  EXPECT_LT(watch.ms(), 10'000);
+  within(60, [&] {
+    for (int trial = 0; trial < 5; ++trial) {
+      Loader loader(corpus, plan, gpu(3, 1 << 20));
+      if (trial > 0) loader.next();
+    }
+  });
 }
 
 }  // namespace
