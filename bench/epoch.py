@@ -1,15 +1,15 @@
-"""Claims to be measured: over an epoch of an LJSpeech-sized corpus the GPU is never without work and no step is recorded
-twice; static shapes of several lengths train more audio a second than one; the first step is done soon after the start.
+"""Claims: over an epoch of an LJSpeech-sized corpus the GPU is never idle and no step is captured twice; static shapes
+of several lengths train more audio per second than one; the first step is done soon after the start.
 
   python bench/epoch.py [--clips 13100] [--size normal] [--batch-size 32] [--corpus DIR] [--out FILE]
 
-The corpus is noise in clips as long as LJSpeech's (1.1 to 10.1 s, 6.6 on average) with texts of 14 characters a second:
+The corpus is noise in clips as long as LJSpeech's (1.1 to 10.1 s, 6.6 on average) with texts of 14 characters per second:
 its steps cost what those of speech cost, its losses mean nothing. Runs: one step in a new process, three times, by the
-clock of this script (index ready, from the start of the process to the line that says the first step is done); two
+clock of this script (index ready, from the start of the process to the line that the first step prints); two
 epochs in the default shapes; two in one shape; two in eight shapes; and two in the default shapes with as many frames
 in every batch as the one shape has, so that both fill the same memory. A card begins with a higher clock than it can
 keep, so shapes are compared by their second epochs, by all of its audio over all of its time; the first are reported
-too. The spread of the step's time is over lines of 20 steps. `diagnose watch` looks at the card's clock and power while
+too. The spread of the step's time is over lines of 20 steps. `diagnose watch` samples the card's clock and power while
 the epochs run. MYXTTS names the program (default build/myxtts)."""
 import argparse
 import concurrent.futures
@@ -54,7 +54,7 @@ def make_corpus(folder, clips):
 
 
 def train(options, corpus, folder, *more, settings=""):
-    """What the run wrote, and seconds from its start to each line it printed."""
+    """Returns the report, the metrics, and seconds from the start to each line printed."""
     config = folder.with_suffix(".yaml")
     config.write_text("training: {log_every: 20, validate_every: 1000000, checkpoint_every: 1000000}\n" + settings)
     report = folder.with_suffix(".json")
@@ -71,13 +71,13 @@ def train(options, corpus, folder, *more, settings=""):
 
 
 def of_epoch(lines):
-    """Figures of an epoch from its lines."""
+    """Metrics of an epoch from its lines."""
     values = lambda key: [line[key] for line in lines if line.get(key) is not None]
     median = lambda key: statistics.median(values(key)) if values(key) else None
     times = values("step_ms")
     return {"step_ms_median": median("step_ms"), "step_ms_cv": statistics.pstdev(times) / statistics.fmean(times),
             "audio_s_per_s": sum(line["audio_s_per_s"] * line["step_ms"] for line in lines) / sum(times), "padding_median": median("padding"), "gpu_busy_median": median("gpu_busy"),
-            "gpu_busy_least": min(values("gpu_busy"), default=None), "gpu_utilisation_median": median("gpu_utilisation"),
+            "gpu_busy_min": min(values("gpu_busy"), default=None), "gpu_utilisation_median": median("gpu_utilisation"),
             "input_wait": sum(values("input_wait_ms")) / sum(times)}
 
 
@@ -91,7 +91,7 @@ def summary(options, corpus, folder, *more, settings=""):
     epochs = [of_epoch(lines_of(metrics, epoch) or metrics) for epoch in (0, 1)]
     return {"steps": report["steps"], "seconds": report["seconds"], "captures": report["captures"], "retraces": report["retraces"],
             "input_wait": report["input_wait"], "first_epoch": epochs[0], "second_epoch": epochs[1],
-            "record": next((line for _, line in lines if "recorded in" in line), ""), "logged": metrics}
+            "capture": next((line for _, line in lines if "recorded in" in line or "captured in" in line), ""), "logged": metrics}
 
 
 def hardware():
@@ -104,25 +104,25 @@ def hardware():
 @contextlib.contextmanager
 def power_watched(options, folder, result):
     """Fills `result` with what held the card's clock down, and with clock and power while it was held down."""
-    table, figures = folder / "watch.csv", folder / "watch.json"
+    table, metrics = folder / "watch.csv", folder / "watch.json"
     number = options.device.partition(":")[2] or "0"
-    command = [PROGRAM, "diagnose", "watch", "--gpu", number, "--seconds", "0", "--interval-ms", "100", "--csv", table, "--json", figures]
+    command = [PROGRAM, "diagnose", "watch", "--gpu", number, "--seconds", "0", "--interval-ms", "100", "--csv", table, "--json", metrics]
     watch = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield
     finally:
         watch.send_signal(signal.SIGINT)
         watch.wait()
-    if not figures.exists():  # there is no GPU, or none that can be watched
+    if not metrics.exists():  # there is no GPU, or none that can be watched
         return
-    seen = json.loads(figures.read_text())
+    seen = json.loads(metrics.read_text())
     result.update({key: seen[key] for key in ("samples", "throttled", "power_limit_w", "sm_mhz_limit")})
     with table.open() as file:
         held = [row for row in csv.DictReader(file) if row["throttled"] and row["sm_mhz"] and row["power_w"]]
     if held:
         clocks = [float(row["sm_mhz"]) for row in held]
         result["while_throttled"] = {"power_w_median": statistics.median(float(row["power_w"]) for row in held),
-                                     "sm_mhz": {"least": min(clocks), "median": statistics.median(clocks), "most": max(clocks)}}
+                                     "sm_mhz": {"min": min(clocks), "median": statistics.median(clocks), "max": max(clocks)}}
 
 
 def main():
@@ -159,7 +159,7 @@ def main():
             for epoch in ("first_epoch", "second_epoch"):
                 seen = run[epoch]
                 gains.setdefault(epoch, {})[name] = seen["audio_s_per_s"] / one[epoch]["audio_s_per_s"]
-                print(f"  {epoch.replace('_', ' ')}: {seen['step_ms_median']:.2f} ms a step (std/mean {seen['step_ms_cv']:.2%}), {seen['audio_s_per_s']:.0f} s of audio a second, "
+                print(f"  {epoch.replace('_', ' ')}: {seen['step_ms_median']:.2f} ms per step (std/mean {seen['step_ms_cv']:.2%}), {seen['audio_s_per_s']:.0f} s of audio per second, "
                       f"{gains[epoch][name]:.3f} x one shape's, padding {100 * seen['padding_median']:.1f} %, GPU busy {100 * (seen['gpu_busy_median'] or 0):.2f} %, "
                       f"input wait {100 * seen['input_wait']:.3f} %")
         for reason, share in power.get("throttled", {}).items():

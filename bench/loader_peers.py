@@ -3,11 +3,11 @@ separate files, 400,000 x with 4 workers, 1,100,000 x from a packed corpus with 
 
   python bench/loader_peers.py [--device cuda] [--clips 1500] [--out FILE] [--no-peers]
 
-Corpus: noise with LJSpeech-like lengths (normal, mean 6.57 s, sd 2.2, 1.1 to 10.1 s), 22,050 Hz PCM16, in the page cache.
-Before and after: one consumer (10 ms a batch on a GPU, 20 ms on the CPU) on the slow path and on the native loader: mean,
-std/mean and the share of time it waits for input.
+Corpus: noise with LJSpeech-like lengths (normal, mean 6.57 s, std 2.2, 1.1 to 10.1 s), 22,050 Hz PCM16, in the page cache.
+Before and after: one consumer (10 ms per batch on a GPU, 20 ms on the CPU) on the slow path and on the native loader: mean,
+std/mean, and the share of time it waits for input.
 Peers, same files, same batch size, one run: torch's DataLoader with torchaudio's mel on the CPU or the GPU.
-Spread: coefficient of variation over epochs. Limit: 16-bit samples at the measured speed of the wire to the GPU.
+Spread: coefficient of variation over epochs. Limit: 16-bit samples at the measured PCIe bandwidth.
 MYXTTS names the program (default build/myxtts)."""
 import argparse
 import datetime
@@ -58,7 +58,7 @@ def peers(folder, seconds, device, epochs=4):
         import torch
         import torchaudio
     except ImportError as missing:
-        print(f"no peers: {missing}")
+        print(f"skipped the peers: {missing}")
         return {}
 
     torch.set_num_threads(1)
@@ -131,7 +131,7 @@ def main():
             forms["separate files, every core"] = (root / "corpus", [*uncached, "--repeats", 30])
             forms["separate files, 4 workers"] = (root / "corpus", [*uncached, "--num-workers", 4, "--repeats", 20])
             forms["packed and registered, 1 worker"] = (root / "packed", [*uncached, "--num-workers", 1, "--repeats", 30])
-            forms["kept in page-locked memory"] = (root / "corpus", [*gpu, "--gpu-cache-mb", 0, "--host-cache-mb", 4096, "--repeats", 30])
+            forms["kept in pinned memory"] = (root / "corpus", [*gpu, "--gpu-cache-mb", 0, "--host-cache-mb", 4096, "--repeats", 30])
             forms["cached on the GPU"] = (root / "corpus", [*gpu, "--gpu-cache-mb", 4096, "--repeats", 30])
             forms["cached on the GPU, batches of 64"] = (root / "corpus", [*gpu, "--gpu-cache-mb", 4096, "--repeats", 30, "--batch-size", 64])
             two = ["--data-gpu", 0, "--model-gpu", 0, "--model-start-delay", 0, "--gpu-cache-mb", 0, "--host-cache-mb", 0]
@@ -147,11 +147,11 @@ def main():
         others = {} if options.no_peers else peers(root / "corpus", seconds, options.device)
     finally:
         shutil.rmtree(root)
-    print(f"{'':44}{'x real time':>12}{'cv':>7}{'input wait':>12}{'CPU cores':>11}{'ms a batch':>12}{'spread':>8}")
+    print(f"{'':44}{'x real time':>12}{'cv':>7}{'input wait':>12}{'CPU cores':>11}{'ms per batch':>12}{'spread':>8}")
     for name, result in results.items():
         print(f"{name:44}{result['figure']:12,.0f}{result['cv']:7.1%}{result['input_wait']:12.2%}{result['cpu_cores_used']:11.1f}{result['batch_ms']:12.2f}{result['batch_ms_cv']:8.2f}")
     before, after = ([result for name, result in results.items() if name.startswith("a consumer") and name.endswith(end)][0] for end in ("slow path", "native"))
-    print(f"\nthe same consumer, before (slow path) and after (native): {before['batch_ms']:.2f} -> {after['batch_ms']:.2f} ms a batch, "
+    print(f"\nthe same consumer, before (slow path) and after (native): {before['batch_ms']:.2f} -> {after['batch_ms']:.2f} ms per batch, "
           f"std/mean {before['batch_ms_cv']:.2f} -> {after['batch_ms_cv']:.2f}, waiting for input {before['input_wait']:.1%} -> {after['input_wait']:.2%}\n")
     best = results["separate files, every core"]["figure"]
     print(f"{'the limit':44}{results['separate files, every core']['limit']:12,.0f}")

@@ -1,23 +1,23 @@
-"""Claim: our training learns as the same voice in PyTorch does, and a recorded step computes what a step that is not
-recorded computes.
+"""Claim: our training learns as the same voice in PyTorch does, and a captured step computes what an
+uncaptured step computes.
 
   python bench/loss_curves.py [--device cuda:0] [--size small] [--steps 500] [--out FILE.json] [--svg FILE.svg]
 
 Curves: the loss of every step, from the same weights, on the same batches, with the same learning rates:
-  recorded   ours in bfloat16 with fused kernels, recorded (on a GPU)
-  float      ours in float, plain operations, not recorded
+  captured   ours in bfloat16 with fused kernels, captured (on a GPU)
+  float      ours in float, plain operations, uncaptured
   twin       bench/twin/ in float32, its alignment searched in every step; the same clipping and AdamW
   and the twin again, four times, with other random noise: what noise alone does, the yardstick.
 Both of ours draw the same noise, the twin draws its own.
 
 Agreement: losses are averaged over windows of 25 steps. In each window the curves lie apart by (highest - lowest) / mean.
-It holds when recorded, float and twin lie apart at most 1.5 times as far as the twin's five runs do, both in the worst
+It holds if captured, float and twin lie apart at most 1.5 times as far as the twin's five runs do, both in the worst
 window (no curve leaves the others for a while) and on average over all windows (none lies beside them all the time).
 
-Recorded against not recorded, both in bfloat16 with the same noise, over 100 steps: the relative difference of each
+Captured against uncaptured, both in bfloat16 with the same noise, over 100 steps: the relative difference of each
 step's loss. On a GPU the gradient of attention adds in any order, so two runs of one program differ too: they are the
-yardstick. It holds when the largest and the median difference are at most three times theirs, or below 1e-4. The CPU
-records nothing; there it only shows that a run repeats itself.
+yardstick. It holds if the largest and the median difference are at most three times theirs, or below 1e-4. The CPU
+captures nothing; there it only shows that a run repeats itself.
 
 Exit status 1: one of the two does not hold. The corpus is `myxtts demo-data` unless --corpus names one."""
 import argparse
@@ -41,11 +41,11 @@ WINDOW = 25
 APART_AT_MOST = 1.5
 PAIR_AT_MOST, PAIR_ROUNDING = 3.0, 1e-4
 # Those of src/train/update.h; weight decay is for matrices alone.
-BETAS, LEAST, WEIGHT_DECAY, GRADIENT_CLIP = (0.9, 0.99), 1e-8, 0.01, 5.0
+BETAS, EPS, WEIGHT_DECAY, GRADIENT_CLIP = (0.9, 0.99), 1e-8, 0.01, 5.0
 
 FLOAT = {"optimization_level": "basic", "enable_graph_mode": False, "enable_fused_kernels": False}
-RECORDED = {"optimization_level": "enhanced"}
-NOT_RECORDED = {"optimization_level": "enhanced", "enable_graph_mode": False}
+CAPTURED = {"optimization_level": "enhanced"}
+UNCAPTURED = {"optimization_level": "enhanced", "enable_graph_mode": False}
 
 
 # What is judged: pure functions of losses.
@@ -74,9 +74,9 @@ def pair_difference(a, b):
     return {"largest": float(difference.max()), "median": float(np.median(difference))}
 
 
-def pair_agreement(recorded, recorded_again, not_recorded):
-    difference, noise = pair_difference(recorded, not_recorded), pair_difference(recorded, recorded_again)
-    return {"difference": difference, "of_two_recorded_runs": noise,
+def pair_agreement(captured, captured_again, uncaptured):
+    difference, noise = pair_difference(captured, uncaptured), pair_difference(captured, captured_again)
+    return {"difference": difference, "of_two_captured_runs": noise,
             "holds": all(difference[key] <= max(PAIR_AT_MOST * noise[key], PAIR_ROUNDING) for key in difference)}
 
 
@@ -119,7 +119,7 @@ class Program:
         return file
 
     def train(self, name, steps, training):
-        """The lines of metrics.jsonl, one a step."""
+        """The lines of metrics.jsonl, one per step."""
         folder = self.folder / name
         print(f"{name}: {steps} steps", flush=True)
         self.run("train", "--config", self.config(steps, {"checkpoint_dir": str(folder)} | training))
@@ -133,7 +133,7 @@ class Program:
         return losses
 
     def initial_voice(self):
-        """Weights by name, and the corpus's mean and deviation: a checkpoint after one step that changes nothing."""
+        """Weights by name, and the corpus's mean and std: a checkpoint after one step that changes nothing."""
         self.train("initial", 1, FLOAT | {"learning_rate": 1e-12})
         tensors, metadata = read_safetensors(self.folder / "initial" / "step-00000001.safetensors")
         return {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}, json.loads(metadata["corpus_mel"])
@@ -161,7 +161,7 @@ class Twin:
         self.voice.to(self.device)
         parameters = list(self.voice.parameters())
         groups = [{"params": [p for p in parameters if p.dim() > 1], "weight_decay": WEIGHT_DECAY}, {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, betas=BETAS, eps=LEAST)
+        self.optimizer = torch.optim.AdamW(groups, betas=BETAS, eps=EPS)
         self.generator = torch.Generator(self.device).manual_seed(noise_seed)
         self.losses = []
 
@@ -194,14 +194,14 @@ def train_twins(options, program, learning_rates):
 
 # The picture.
 
-NAMES = {"recorded": "MyXTTS, recorded, bfloat16", "float": "MyXTTS, float, plain, not recorded", "twin": "the twin in PyTorch, float32"}
+NAMES = {"captured": "MyXTTS, captured, bfloat16", "float": "MyXTTS, float, plain, uncaptured", "twin": "the twin in PyTorch, float32"}
 STYLE = """<style>
   .paper { fill: #ffffff } .ink { fill: #1f2328 } .rule { stroke: #1f2328; stroke-opacity: 0.15 } .band { fill: #1f2328; fill-opacity: 0.12 }
-  .line { fill: none; stroke-linejoin: round } .recorded { stroke: #0969da; stroke-width: 1.6 }
+  .line { fill: none; stroke-linejoin: round } .captured { stroke: #0969da; stroke-width: 1.6 }
   .float { stroke: #d1570a; stroke-width: 2.4; stroke-dasharray: 7 4 } .twin { stroke: #1a9850; stroke-width: 5; stroke-opacity: 0.45 }
   @media (prefers-color-scheme: dark) {
     .paper { fill: #0d1117 } .ink { fill: #e6edf3 } .rule { stroke: #e6edf3 } .band { fill: #e6edf3; fill-opacity: 0.18 }
-    .recorded { stroke: #58a6ff } .float { stroke: #ff9a4d } .twin { stroke: #3fd07f }
+    .captured { stroke: #58a6ff } .float { stroke: #ff9a4d } .twin { stroke: #3fd07f }
   }
 </style>"""
 
@@ -255,7 +255,7 @@ def draw(curves, twins, title, window=WINDOW):
     middle = noise.mean(0)
     percent = {name: (np.array(values) / middle - 1) * 100 for name, values in windows.items()}
     noise_percent = (noise / middle - 1) * 100
-    order = [name for name in ("twin", "float", "recorded") if name in curves]
+    order = [name for name in ("twin", "float", "captured") if name in curves]
 
     loss = Panel(84, 300, steps, [value for values in windows.values() for value in values], "")
     apart_by = Panel(344, 470, steps, [*noise_percent.ravel(), *np.concatenate(list(percent.values()))], " %")
@@ -283,7 +283,7 @@ def main():
     parser.add_argument("--device", default="cuda:0", help="cpu or cuda:N")
     parser.add_argument("--size", default="small", choices=["tiny", "small", "normal", "big"])
     parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--pair-steps", type=int, default=100, help="of recorded against not recorded")
+    parser.add_argument("--pair-steps", type=int, default=100, help="of captured against uncaptured")
     parser.add_argument("--twins", type=int, default=5, help="runs of the twin; fewer are a worse yardstick")
     parser.add_argument("--corpus", help="a corpus of yours")
     parser.add_argument("--clips", type=int, default=2000, help="of the demo corpus")
@@ -303,32 +303,32 @@ def main():
         lines = program.train("float", options.steps, FLOAT)
         curves = {"float": [line["loss"] for line in lines]}
         if on_gpu:
-            curves["recorded"] = program.losses("recorded", options.steps, RECORDED)
+            curves["captured"] = program.losses("captured", options.steps, CAPTURED)
         twins = train_twins(options, program, [line["lr"] for line in lines])
         curves["twin"] = twins[0]
         pair = [program.losses(name, options.pair_steps, training) for name, training in
-                (("pair", RECORDED), ("pair again", RECORDED), ("pair not recorded", NOT_RECORDED))]
+                (("pair", CAPTURED), ("pair again", CAPTURED), ("pair uncaptured", UNCAPTURED))]
 
-    together, recorded = agreement(list(curves.values()), twins), pair_agreement(*pair)
+    together, captured = agreement(list(curves.values()), twins), pair_agreement(*pair)
     print(f"loss of the first {WINDOW} steps and of the last, on {name}:")
     for key, losses in curves.items():
         print(f"  {NAMES[key]:40}{smoothed(losses)[0]:9.4f}{smoothed(losses)[-1]:9.4f}")
     print(f"  apart in the worst window {percent(together['apart']['largest'])}, on average {percent(together['apart']['mean'])}; "
           f"the twin by noise alone {percent(together['by_noise_alone']['largest'])}, {percent(together['by_noise_alone']['mean'])}: {'agree' if together['holds'] else 'DO NOT AGREE'}")
-    print(f"recorded against not recorded, {options.pair_steps} steps:" if on_gpu else f"a run against itself, {options.pair_steps} steps (the CPU records nothing):")
-    print(f"  largest difference {percent(recorded['difference']['largest'])}, median {percent(recorded['difference']['median'])}; "
-          f"of two runs of the same {percent(recorded['of_two_recorded_runs']['largest'])}, {percent(recorded['of_two_recorded_runs']['median'])}: {'equal to rounding' if recorded['holds'] else 'NOT EQUAL'}")
+    print(f"captured against uncaptured, {options.pair_steps} steps:" if on_gpu else f"a run against itself, {options.pair_steps} steps (the CPU captures nothing):")
+    print(f"  largest difference {percent(captured['difference']['largest'])}, median {percent(captured['difference']['median'])}; "
+          f"of two runs of the same {percent(captured['of_two_captured_runs']['largest'])}, {percent(captured['of_two_captured_runs']['median'])}: {'equal to rounding' if captured['holds'] else 'NOT EQUAL'}")
     if options.svg:
         pathlib.Path(options.svg).write_text(draw(curves, twins, f"Loss over {options.steps} steps, {options.size}, on {name}"))
     if options.out:
         commit = os.environ.get("MYXTTS_COMMIT") or subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-        result = {"claim": "loss curves agree within noise; a recorded step is one that is not recorded", "command": shlex.join(["python", "bench/loss_curves.py", *sys.argv[1:]]),
+        result = {"claim": "loss curves agree within noise; a captured step computes what an uncaptured one does", "command": shlex.join(["python", "bench/loss_curves.py", *sys.argv[1:]]),
                   "hardware": name, "machine": platform.machine(), "torch": torch.__version__, "commit": commit, "date": datetime.date.today().isoformat(),
                   "size": options.size, "batch_size": options.batch_size, "learning_rate": options.learning_rate, "window": WINDOW,
-                  "corpus": options.corpus or f"demo-data, {options.clips} clips", "agreement": together, "recorded_against_not_recorded": recorded,
-                  "curves": curves, "twin_by_noise": twins, "pair": dict(zip(("recorded", "recorded_again", "not_recorded"), pair))}
+                  "corpus": options.corpus or f"demo-data, {options.clips} clips", "agreement": together, "captured_against_uncaptured": captured,
+                  "curves": curves, "twin_by_noise": twins, "pair": dict(zip(("captured", "captured_again", "uncaptured"), pair))}
         pathlib.Path(options.out).write_text(json.dumps(result, indent=1) + "\n")
-    return 0 if together["holds"] and recorded["holds"] else 1
+    return 0 if together["holds"] and captured["holds"] else 1
 
 
 if __name__ == "__main__":

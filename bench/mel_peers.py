@@ -1,6 +1,6 @@
 """Log-mel against its peers, side by side in one run.
 
-Claim:    on one CPU thread at least 2 x torch's own STFT-based mel (or torchaudio, where installed) and 5 x librosa;
+Claim:    on one CPU thread at least 2 x torch's own STFT-based mel (or torchaudio, if installed) and 5 x librosa;
           on an H200 at least 10,000,000 x real time, batch 64 x 8 s, PCM16 in device memory to padded float32 log-mel.
 Command:  python bench/mel_peers.py [--device cpu|cuda] [--out FILE.json]
 Peers:   torchaudio, torch.stft, librosa on the CPU; torchaudio and torch.compile of it on the GPU.
@@ -24,7 +24,7 @@ RATE, N_FFT, HOP, MELS, LOW, HIGH = 22050, 1024, 256, 80, 0.0, 8000.0
 
 
 def mel_matrix():
-    """Slaney's filters, so that no peer needs librosa for them."""
+    """Slaney's filters, so that no peer needs librosa."""
     to_mel = lambda hz: np.where(hz < 1000, hz * 3 / 200, 15 + np.log(np.maximum(hz, 1e-9) / 1000) / (np.log(6.4) / 27))
     to_hz = lambda mel: np.where(mel < 15, mel * 200 / 3, 1000 * np.exp(np.log(6.4) / 27 * (mel - 15)))
     edges = to_hz(np.linspace(to_mel(np.array(LOW)), to_mel(np.array(HIGH)), MELS + 2))
@@ -131,7 +131,7 @@ def main():
             peers["torchaudio"] = gpu_clock(mel, x, asked.repeats)
             peers["torch.compile of torchaudio"] = gpu_clock(torch.compile(mel), x, asked.repeats)
         except ImportError:
-            print("torchaudio is not installed: left out", file=sys.stderr)
+            print("torchaudio is not installed: skipped", file=sys.stderr)
         hardware = torch.cuda.get_device_name(0)
     else:
         torch.set_num_threads(1)
@@ -142,11 +142,11 @@ def main():
         try:
             peers["torchaudio"] = cpu_clock(by_clip(torchaudio_mel("cpu")), x, asked.repeats)
         except ImportError:
-            print("torchaudio is not installed: torch.stft stands in", file=sys.stderr)
+            print("torchaudio is not installed: torch.stft is the baseline", file=sys.stderr)
         try:
             peers["librosa"] = cpu_clock(librosa_mel(), x.numpy(), asked.repeats)
         except ImportError:
-            print("librosa is not installed: left out", file=sys.stderr)
+            print("librosa is not installed: skipped", file=sys.stderr)
         hardware = f"{cpu_name()}, one thread"
     own = ours("cuda:0" if gpu else "cpu", clips, seconds, asked.repeats)
     report = {

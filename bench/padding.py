@@ -1,8 +1,8 @@
-"""Claim: how much of what is fed is padding, by the number of static shapes, for LJSpeech-like lengths.
+"""Claim: the share of padding in the batches, by the number of static shapes, for LJSpeech-like lengths.
 
   python bench/padding.py [--out FILE]
 
-13,100 clips of noise, normal lengths (mean 6.57 s, sd 2.2, kept within 1.1 to 10.1 s), preset hifigan, batches of 16.
+13,100 clips of noise, normal lengths (mean 6.57 s, std 2.2, clipped to 1.1 to 10.1 s), preset hifigan, batches of 16.
 They are 1,000 Hz, 8-bit: only their lengths count. Limit: none below, the plan is the exact optimum for its number of
 shapes. MYXTTS names the program (default build/myxtts)."""
 import argparse

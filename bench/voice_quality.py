@@ -8,7 +8,7 @@ alignment (dynamic time warping over 13 cepstra of the 80 log-mel bands, without
   the voice       synth, Griffin-Lim
   the ceiling     the clip's own mel through Griffin-Lim: what a perfect voice would get
   the floor       the same voice before training
-The corpus may be espeak-ng's (`demo-data --voice espeak-ng`): then this says how well espeak-ng was learnt, and
+The corpus may be espeak-ng's (`demo-data --voice espeak-ng`): then this measures how well espeak-ng was learnt, and
 nothing about people.
 """
 import argparse
@@ -107,7 +107,7 @@ def main():
         "unit": "dB",
         "corpus": str(options.corpus),
         "means": means,
-        "standard_deviations": spread,
+        "stds": spread,
         "clips": rows,
         "hardware": hardware(),
         "commit": os.environ.get("MYXTTS_COMMIT", "unknown"),

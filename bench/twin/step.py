@@ -1,4 +1,4 @@
-"""A training step of the twin, as PyTorch users write it: bf16, gradients clipped at 5, fused AdamW, an optional average
+"""A training step of the twin, as PyTorch users write it: bf16, gradients clipped at 5, fused AdamW, an optional EMA
 of the weights. Forward, loss and backward may be compiled; clipping and the optimiser are torch's own fused calls."""
 import copy
 
@@ -9,20 +9,20 @@ MODES = ("eager", "compile", "reduce-overhead")
 
 class Trainer:
     """weights="autocast": fp32 weights under autocast. "masters": bf16 weights, with fp32 ones that AdamW changes.
-    `average`: the decay of an exponential average of the weights, or None. `dynamic` goes to torch.compile."""
+    `ema`: the decay of an EMA of the weights, or None. `dynamic` goes to torch.compile."""
 
-    def __init__(self, voice, mode="eager", weights="autocast", average=None, learning_rate=1e-4, dynamic=None):
+    def __init__(self, voice, mode="eager", weights="autocast", ema=None, learning_rate=1e-4, dynamic=None):
         self.device = next(voice.parameters()).device
-        self.autocast, self.average_decay = weights == "autocast", average
+        self.autocast, self.ema_decay = weights == "autocast", ema
         self.masters = [p.detach().clone().requires_grad_() for p in voice.parameters()] if weights == "masters" else None
         self.voice = voice.bfloat16() if self.masters else voice
         self.parameters = list(self.voice.parameters())
         self.trained = self.masters or self.parameters
         for master in self.masters or ():
             master.grad = torch.zeros_like(master)
-        self.average = copy.deepcopy([p.detach() for p in self.trained]) if average is not None else None
+        self.ema = copy.deepcopy([p.detach() for p in self.trained]) if ema is not None else None
         self.optimizer = torch.optim.AdamW(self.trained, lr=learning_rate, fused=True)
-        self.recorded = mode == "reduce-overhead" and self.device.type == "cuda"
+        self.captured = mode == "reduce-overhead" and self.device.type == "cuda"
         self.loss = self.plain_loss
         if mode != "eager":
             self.loss = torch.compile(self.plain_loss, fullgraph=True, dynamic=dynamic, mode=mode if mode != "compile" else None)
@@ -35,7 +35,7 @@ class Trainer:
 
     def step(self, batch):
         """`batch`: the tensors of Voice.losses with token_of_frame. Returns the loss, without waiting for the device."""
-        if self.recorded:
+        if self.captured:
             torch.compiler.cudagraph_mark_step_begin()
         loss = self.loss(batch)
         loss.backward()
@@ -46,8 +46,8 @@ class Trainer:
             self.optimizer.step()
             if self.masters:
                 torch._foreach_copy_(self.parameters, self.masters)
-            if self.average:
-                torch._foreach_lerp_(self.average, self.trained, 1 - self.average_decay)
+            if self.ema:
+                torch._foreach_lerp_(self.ema, self.trained, 1 - self.ema_decay)
         for p in self.parameters:
             p.grad = None
         return loss.detach().clone()

@@ -1,8 +1,8 @@
 """The voice of src/model/ in PyTorch: the same mathematics, the same names and shapes of weights, so that either loads
-the other's. It checks the C++ (tests/program/test_parity.py) and races it (bench/step_peers.py).
+the other's. It checks the C++ (tests/program/test_parity.py) and is its baseline (bench/step_peers.py).
 
 Written as a PyTorch user would for speed: fused rms norm, queries and keys rotated together, rotary tables made once,
-gathers where the C++ multiplies by ones and zeros."""
+gathers instead of products with ones and zeros."""
 import dataclasses
 import math
 
@@ -14,7 +14,7 @@ from torch import nn
 HEAD_WIDTH = 64
 FEED_FORWARD_FACTOR = 4
 TIME_FEATURES = 256
-LEAST_SIGMA = 1e-4  # noise that is left at the flow's end
+MIN_SIGMA = 1e-4  # noise that is left at the flow's end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,8 +33,8 @@ SIZES = {
 }
 
 
-def normal(*shape, deviation):
-    return nn.Parameter(torch.randn(shape) * deviation)
+def normal(*shape, std):
+    return nn.Parameter(torch.randn(shape) * std)
 
 
 def linear(inputs, outputs, zero=False):
@@ -81,14 +81,14 @@ class Attention(nn.Module):
     def __init__(self, width, normed):
         super().__init__()
         self.register_parameter("norm", nn.Parameter(torch.ones(width)) if normed else None)
-        self.register_parameter("in", normal(3 * width, width, deviation=width**-0.5))
-        self.register_parameter("out", normal(width, width, deviation=width**-0.5 / 2))
+        self.register_parameter("in", normal(3 * width, width, std=width**-0.5))
+        self.register_parameter("out", normal(width, width, std=width**-0.5 / 2))
 
     def forward(self, x, rotary, keys):
         heads = F.linear(x, getattr(self, "in")).unflatten(-1, (3, -1, HEAD_WIDTH)).permute(2, 0, 3, 1, 4)
         queries_keys, values = rotate(heads[:2], *rotary), heads[2]
-        seen = F.scaled_dot_product_attention(queries_keys[0], queries_keys[1], values, keys)
-        return F.linear(seen.transpose(1, 2).flatten(2), self.out)
+        attended = F.scaled_dot_product_attention(queries_keys[0], queries_keys[1], values, keys)
+        return F.linear(attended.transpose(1, 2).flatten(2), self.out)
 
 
 class FeedForward(nn.Module):
@@ -96,8 +96,8 @@ class FeedForward(nn.Module):
         super().__init__()
         inner = FEED_FORWARD_FACTOR * width
         self.register_parameter("norm", nn.Parameter(torch.ones(width)) if normed else None)
-        self.register_parameter("in", normal(inner, width, deviation=width**-0.5))
-        self.register_parameter("out", normal(width, inner, deviation=width**-0.5 / 4))
+        self.register_parameter("in", normal(inner, width, std=width**-0.5))
+        self.register_parameter("out", normal(width, inner, std=width**-0.5 / 4))
 
     def forward(self, x):
         return F.linear(F.gelu(F.linear(x, getattr(self, "in")), approximate="tanh"), self.out)
@@ -140,7 +140,7 @@ class TwoLayers(nn.Module):
 class Encoder(nn.Module):
     def __init__(self, vocabulary, blocks, width, n_mels):
         super().__init__()
-        self.embedding = normal(vocabulary, width, deviation=1)
+        self.embedding = normal(vocabulary, width, std=1)
         self.blocks = nn.ModuleList(EncoderBlock(width) for _ in range(blocks))
         self.norm = nn.Parameter(torch.ones(width))
         self.mu = linear(width, n_mels)
@@ -212,7 +212,7 @@ def align_frames(mel, mu, text_lengths, mel_lengths):
 
 
 class Voice(nn.Module):
-    """`key_mask=False` lets attention see padding: right only where every row is full, and faster, because a mask keeps
+    """`key_mask=False` lets attention see padding: right only if every row is full, and faster, because a mask keeps
     attention off the flash kernel."""
 
     def __init__(self, size, vocabulary, n_mels, mel_mean, mel_std, key_mask=True, longest=4096):
@@ -259,8 +259,8 @@ class Voice(nn.Module):
         duration = torch.where(valid_token, missed, 0.0).sum() / text_lengths.sum().clamp_min(1)
 
         t = time.view(-1, 1, 1)
-        x = (1 - (1 - LEAST_SIGMA) * t) * noise + t * mel
-        target = mel - (1 - LEAST_SIGMA) * noise
+        x = (1 - (1 - MIN_SIGMA) * t) * noise + t * mel
+        target = mel - (1 - MIN_SIGMA) * noise
         flow = self.decoder(x, frame_mu, time, self.rotary(mel.shape[1], dtype), self.keys(valid_frame))
         flow = mean_valid((flow - target).square())
         return {"total": prior + duration + flow, "prior": prior, "duration": duration, "flow": flow, "token_of_frame": token_of_frame}

@@ -89,11 +89,11 @@ def test_the_twin_learns_in_bfloat16(weights):
     batch = random_batch([6, 4], [15, 9])
     batch["token_of_frame"] = voice.losses(**batch)["token_of_frame"]
     del batch["time"], batch["noise"]
-    trainer = Trainer(voice, weights=weights, average=0.9, learning_rate=1e-3)
-    before = [p.clone() for p in trainer.average]
+    trainer = Trainer(voice, weights=weights, ema=0.9, learning_rate=1e-3)
+    before = [p.clone() for p in trainer.ema]
     losses = [float(trainer.step(batch)) for _ in range(20)]
     assert sum(losses[-5:]) < 0.8 * sum(losses[:5]), losses
-    assert any(not torch.equal(a, b) for a, b in zip(before, trainer.average))
+    assert any(not torch.equal(a, b) for a, b in zip(before, trainer.ema))
 
 
 def test_the_arithmetic_of_a_step_is_counted():
