@@ -106,7 +106,7 @@ def test_every_figure_is_in_the_json(watch):
     printed, found = watch("0,100,0", "--gpu", "1", status=0, seconds=2, gpm=1, reasons=4)
     assert KEYS <= found.keys()
     assert found["gpu"] == 1 and found["name"] == "Fake GPU 1"
-    assert found["seconds"] == pytest.approx(2, abs=0.06) and found["samples"] in (39, 40)
+    assert found["seconds"] == pytest.approx(2, abs=0.1) and 36 <= found["samples"] <= 40
     assert found["power_w"] == pytest.approx(300) and found["power_limit_w"] == 300
     assert found["memory_mb"] == 4096 and found["memory_total_mb"] == 16384
     assert found["sm_active"] == pytest.approx(90) and found["tensor_active"] == pytest.approx(50)
