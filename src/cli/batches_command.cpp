@@ -147,7 +147,7 @@ void add_batches_command(CLI::App& app, Program& program) {
   command->add_option("--dump", options->dump_folder, "write each batch to this folder as a safetensors file")
       ->type_name("DIR");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags, corpus_keys(feed_keys({"train_data", "seed"})));
+  add_config_flags(*command, options->flags, Command::batches);
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) { return show_batches(*options, program.json_file, console); };
   });

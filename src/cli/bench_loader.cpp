@@ -196,7 +196,7 @@ void add_bench_loader(CLI::App& bench, Program& program) {
       ->capture_default_str()
       ->type_name("MS");
   add_json_option(*loader, program);
-  add_config_flags(*loader, options->flags, corpus_keys(feed_keys({"train_data", "seed"})));
+  add_config_flags(*loader, options->flags, Command::bench);
   loader->callback([&program, options] {
     program.run = [&program, options](Console& console) { return bench_loader(*options, program.json_file, console); };
   });

@@ -3,6 +3,7 @@
 
 #include "cli/console.h"
 #include "settings/config_file.h"
+#include "settings/settings.h"
 
 #include <functional>
 #include <string>
@@ -44,7 +45,7 @@ struct ConfigFlags {
 
   ResolvedConfig load() const { return load_config(file, preset, values); }
 };
-// Only the settings named in `keys`, those that the command uses; all of them when it is empty.
-void add_config_flags(CLI::App& command, ConfigFlags& flags, const std::vector<std::string>& keys = {});
+// The flags of the settings that `command` takes.
+void add_config_flags(CLI::App& app, ConfigFlags& flags, Command command);
 
 }  // namespace myxtts

@@ -5,21 +5,6 @@
 
 namespace myxtts {
 
-std::vector<std::string> corpus_keys(const std::vector<std::string>& more) {
-  std::vector<std::string> keys = {"batch_size",  "max_text_length", "max_mel_frames", "shape_buckets",
-                                   "num_workers", "metadata_format", "language",       "text_tokens",
-                                   "vocabulary",  "trim_silence",    "overlong",       "mel_preset"};
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
-}
-
-std::vector<std::string> feed_keys(const std::vector<std::string>& more) {
-  std::vector<std::string> keys = {
-      "device", "data_gpu", "model_gpu", "pipeline_buffer_size", "model_start_delay", "prefetch_to_gpu"};
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
-}
-
 Mode choose_mode_loudly(const Config& config, const Console& console) {
   Mode mode = choose_mode(config, real_devices());
   for (const std::string& warning : mode.warnings) console.warn("{}", warning);

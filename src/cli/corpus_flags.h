@@ -1,4 +1,4 @@
-// What every command that opens a corpus shares: its flags, its options and what it says meanwhile.
+// What every command that opens a corpus shares: its options and what it says meanwhile.
 #pragma once
 
 #include "cli/commands.h"
@@ -7,15 +7,8 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace myxtts {
-
-// Settings that decide what an index holds and which shapes it is fed in, and `more`.
-std::vector<std::string> corpus_keys(const std::vector<std::string>& more);
-
-// Settings that decide how batches get to the model, and `more`.
-std::vector<std::string> feed_keys(const std::vector<std::string>& more);
 
 // The mode, with a warning where it is not the one that was asked for. Before anything is opened.
 Mode choose_mode_loudly(const Config& config, const Console& console);

@@ -176,7 +176,7 @@ void add_diagnose_bottleneck(CLI::App& diagnose, Program& program) {
                    "write the settings with what is recommended to this file; yours stays as it is")
       ->type_name("FILE");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags, fed_model_keys());
+  add_config_flags(*command, options->flags, Command::diagnose);
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) {
       return diagnose_bottleneck(*options, program.json_file, console);

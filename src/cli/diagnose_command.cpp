@@ -1,15 +1,8 @@
 #include "cli/diagnose_command.h"
 
-#include "cli/corpus_flags.h"
-
 #include <CLI/CLI.hpp>
 
 namespace myxtts {
-
-std::vector<std::string> fed_model_keys() {
-  return corpus_keys(
-      feed_keys({"train_data", "seed", "size", "optimization_level", "pad_to_fixed_length", "enable_eager_debug"}));
-}
 
 void add_diagnose_command(CLI::App& app, Program& program) {
   CLI::App* diagnose = app.add_subcommand("diagnose", "what limits a run, and what to do about it");

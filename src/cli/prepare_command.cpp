@@ -65,7 +65,7 @@ void add_prepare_command(CLI::App& app, Program& program) {
       ->type_name("DIR");
   command->add_flag("--pack-original", options->pack_original, "pack the clips' own bytes, not 16-bit samples");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags, corpus_keys({}));
+  add_config_flags(*command, options->flags, Command::prepare);
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) { return prepare(*options, program.json_file, console); };
   });

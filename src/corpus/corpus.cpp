@@ -5,6 +5,7 @@
 #include "base/workers.h"
 #include "corpus/rows.h"
 #include "corpus/scan.h"
+#include "settings/settings.h"
 #include "text/phonemes.h"
 #include "text/utf8.h"
 
@@ -27,16 +28,13 @@ constexpr size_t clips_for_mean = 512;
 
 // All that decides what the index holds, apart from the files.
 uint64_t settings_hash(const Config& config, const MelSpec& mel, const PrepareOptions& options) {
-  const DataConfig& data = config.data;
-  std::string text = fmt::format("index 2|{}|{}|{}|{}|{}|{}|{}|{}|{}", data.metadata_format, data.language,
-                                 data.text_tokens, data.blank_tokens, data.overlong, data.max_text_length,
-                                 data.max_mel_frames, data.trim_silence, options.validation ? data.val_share : 0.0);
-  text +=
-      fmt::format("|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", mel.sample_rate, mel.n_fft,
-                  mel.hop_length, mel.win_length, mel.n_mels, mel.f_min, mel.f_max, static_cast<int>(mel.mel_scale),
-                  static_cast<int>(mel.mel_norm), mel.mel_power, mel.magnitude_epsilon, static_cast<int>(mel.padding),
-                  mel.drop_last_frame, static_cast<int>(mel.log), mel.log_floor, mel.log_offset, mel.mean, mel.std,
-                  static_cast<int>(mel.range), mel.range_low, mel.range_high, mel.target_rms);
+  Config used = config;
+  if (!options.validation) used.data.val_share = 0;
+  std::string text = "index 3";
+  for (const Setting& setting : all_settings()) {
+    if (setting.in_index) text += fmt::format("\n{}={}", setting.name(), value_text(setting, used));
+  }
+  text += "\n" + mel.description();
   uint64_t hash = hash_text(text);
   if (options.symbols != nullptr) {
     for (const char32_t symbol : *options.symbols) hash = hash_bytes(&symbol, sizeof(symbol), hash);

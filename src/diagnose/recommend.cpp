@@ -149,9 +149,9 @@ std::string apply_recommendations(const Config& config, const std::vector<Recomm
   ResolvedConfig changed{config, {}};
   for (const Recommendation& one : recommendations) {
     if (!one.applies) continue;
-    const Field* field = find_field(one.setting);
-    if (field == nullptr) fail("diagnose", "{} is not a setting", one.setting);
-    set_field(changed, *field, one.proposed, {Source::Kind::auto_tuned, "recommended"});
+    const Setting* setting = find_setting(one.setting);
+    if (setting == nullptr) fail("diagnose", "{} is not a setting", one.setting);
+    set_value(changed, *setting, one.proposed, {Source::Kind::auto_tuned, "recommended"});
   }
   return config_to_yaml(changed.values);
 }

@@ -14,7 +14,7 @@ PipelineSetup setup_of(const Config& config, const Feed& feed, const Corpus& cor
   setup.eager_debug = config.training.enable_eager_debug;
   setup.static_shapes = config.data.pad_to_fixed_length;
   setup.tuned = config.data.auto_tune_performance;
-  setup.num_workers = value_text(*find_field("data.num_workers"), config);
+  setup.num_workers = value_text(*find_setting("data.num_workers"), config);
   setup.workers = feed.loader.native ? feed.loader.workers : 1;
   setup.cores = available_cores();
   setup.ring_batches = feed.loader.ring_batches;

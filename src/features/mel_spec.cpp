@@ -5,7 +5,8 @@
 
 #include <charconv>
 #include <cmath>
-#include <functional>
+#include <type_traits>
+#include <variant>
 
 namespace myxtts {
 namespace {
@@ -107,65 +108,108 @@ bool number(const std::string& text, Number& into) {
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(static_cast<double>(into));
 }
 
-using Setter = std::function<bool(MelSpec&, const std::string&)>;
+const Names<bool> switches = {{"false", false}, {"true", true}};
 
-// The settings that a preset of the user's own, or `data:` itself, may change.
-const std::map<std::string, Setter>& setters() {
-  static const std::map<std::string, Setter> table = {
-      {"sample_rate", [](MelSpec& s, const std::string& t) { return number(t, s.sample_rate); }},
-      {"n_fft", [](MelSpec& s, const std::string& t) { return number(t, s.n_fft); }},
-      {"hop_length", [](MelSpec& s, const std::string& t) { return number(t, s.hop_length); }},
-      {"win_length", [](MelSpec& s, const std::string& t) { return number(t, s.win_length); }},
-      {"n_mels", [](MelSpec& s, const std::string& t) { return number(t, s.n_mels); }},
-      {"f_min", [](MelSpec& s, const std::string& t) { return number(t, s.f_min); }},
-      {"f_max", [](MelSpec& s, const std::string& t) { return number(t, s.f_max); }},
-      {"mel_scale", [](MelSpec& s, const std::string& t) { return choose(scales, t, s.mel_scale); }},
-      {"mel_norm", [](MelSpec& s, const std::string& t) { return choose(norms, t, s.mel_norm); }},
-      {"mel_power", [](MelSpec& s, const std::string& t) { return number(t, s.mel_power); }},
-      {"magnitude_epsilon", [](MelSpec& s, const std::string& t) { return number(t, s.magnitude_epsilon); }},
-      {"mel_padding", [](MelSpec& s, const std::string& t) { return choose(paddings, t, s.padding); }},
-      {"mel_log", [](MelSpec& s, const std::string& t) { return choose(logs, t, s.log); }},
-      {"log_floor", [](MelSpec& s, const std::string& t) { return number(t, s.log_floor); }},
-      {"log_offset", [](MelSpec& s, const std::string& t) { return number(t, s.log_offset); }},
-      {"mel_mean", [](MelSpec& s, const std::string& t) { return number(t, s.mean); }},
-      {"mel_std", [](MelSpec& s, const std::string& t) { return number(t, s.std); }},
-      {"mel_range", [](MelSpec& s, const std::string& t) { return choose(ranges, t, s.range); }},
-      {"mel_range_low", [](MelSpec& s, const std::string& t) { return number(t, s.range_low); }},
-      {"mel_range_high", [](MelSpec& s, const std::string& t) { return number(t, s.range_high); }},
-  };
-  return table;
-}
+const Names<MelScale>& names_of(MelScale) { return scales; }
+const Names<MelNorm>& names_of(MelNorm) { return norms; }
+const Names<MelLog>& names_of(MelLog) { return logs; }
+const Names<MelRange>& names_of(MelRange) { return ranges; }
+const Names<MelPadding>& names_of(MelPadding) { return paddings; }
+const Names<bool>& names_of(bool) { return switches; }
 
-template <typename Choice>
-std::string listed(const Names<Choice>& names) {
-  std::vector<const char*> words;
-  for (const auto& [name, value] : names) words.push_back(name);
-  return fmt::format("one of {}", fmt::join(words, ", "));
-}
+// One field of a spec. `settable`: a preset of the user's own, or `data:` itself, may change it.
+struct MelField {
+  const char* key;
+  std::variant<int MelSpec::*, double MelSpec::*, bool MelSpec::*, MelScale MelSpec::*, MelNorm MelSpec::*,
+               MelLog MelSpec::*, MelRange MelSpec::*, MelPadding MelSpec::*>
+      member;
+  bool settable = true;
 
-std::string allowed(const std::string& key) {
-  if (key == "mel_scale") return listed(scales);
-  if (key == "mel_norm") return listed(norms);
-  if (key == "mel_padding") return listed(paddings);
-  if (key == "mel_log") return listed(logs);
-  if (key == "mel_range") return listed(ranges);
-  const bool whole =
-      key == "sample_rate" || key == "mel_power" || key == "n_fft" || key == "n_mels" || key.ends_with("_length");
-  return whole ? "a whole number" : "a number";
-}
+  bool set(MelSpec& spec, const std::string& text) const {
+    return std::visit(
+        [&](auto at) {
+          auto& value = spec.*at;
+          using Value = std::remove_reference_t<decltype(value)>;
+          if constexpr (std::is_same_v<Value, int> || std::is_same_v<Value, double>) {
+            return number(text, value);
+          } else {
+            return choose(names_of(value), text, value);
+          }
+        },
+        member);
+  }
+
+  std::string text(const MelSpec& spec) const {
+    return std::visit(
+        [&](auto at) {
+          const auto value = spec.*at;
+          if constexpr (std::is_same_v<decltype(value), const int> || std::is_same_v<decltype(value), const double>) {
+            return fmt::format("{}", value);
+          } else {
+            return std::string(name_of(names_of(value), value));
+          }
+        },
+        member);
+  }
+
+  std::string allowed() const {
+    if (std::holds_alternative<int MelSpec::*>(member)) return "a whole number";
+    if (std::holds_alternative<double MelSpec::*>(member)) return "a number";
+    return std::visit(
+        [](auto at) {
+          std::vector<const char*> words;
+          if constexpr (!std::is_same_v<decltype(at), int MelSpec::*> &&
+                        !std::is_same_v<decltype(at), double MelSpec::*>) {
+            for (const auto& [name, value] : names_of(MelSpec{}.*at)) words.push_back(name);
+          }
+          return fmt::format("one of {}", fmt::join(words, ", "));
+        },
+        member);
+  }
+};
+
+// Every field but the name.
+const MelField fields[] = {
+    {"sample_rate", &MelSpec::sample_rate},
+    {"n_fft", &MelSpec::n_fft},
+    {"hop_length", &MelSpec::hop_length},
+    {"win_length", &MelSpec::win_length},
+    {"n_mels", &MelSpec::n_mels},
+    {"f_min", &MelSpec::f_min},
+    {"f_max", &MelSpec::f_max},
+    {"mel_scale", &MelSpec::mel_scale},
+    {"mel_norm", &MelSpec::mel_norm},
+    {"mel_power", &MelSpec::mel_power},
+    {"magnitude_epsilon", &MelSpec::magnitude_epsilon},
+    {"mel_padding", &MelSpec::padding},
+    {"drop_last_frame", &MelSpec::drop_last_frame, false},
+    {"mel_log", &MelSpec::log},
+    {"log_floor", &MelSpec::log_floor},
+    {"log_offset", &MelSpec::log_offset},
+    {"mel_mean", &MelSpec::mean},
+    {"mel_std", &MelSpec::std},
+    {"mel_range", &MelSpec::range},
+    {"mel_range_low", &MelSpec::range_low},
+    {"mel_range_high", &MelSpec::range_high},
+    {"normalize_target_rms", &MelSpec::target_rms, false},
+};
 
 void apply(MelSpec& spec, const std::map<std::string, std::string>& settings, const std::string& where) {
   for (const auto& [key, text] : settings) {
     if (key == "base") continue;
-    const auto setter = setters().find(key);
-    if (setter == setters().end()) {
-      std::vector<std::string> known;
-      for (const auto& [name, ignored] : setters()) known.push_back(name);
+    std::vector<std::string> known;
+    const MelField* found = nullptr;
+    for (const MelField& field : fields) {
+      if (!field.settable) continue;
+      known.emplace_back(field.key);
+      if (key == field.key) found = &field;
+    }
+    if (found == nullptr) {
       reject_setting("mel", where + "." + key, "is not a mel setting",
                      way_out("did you mean {}?", nearest(key, known)));
     }
-    if (!setter->second(spec, text)) {
-      reject_setting("mel", where + "." + key, "is '{}'", text, way_out("it must be {}", allowed(key)));
+    if (!found->set(spec, text)) {
+      reject_setting("mel", where + "." + key, "is '{}'", text, way_out("it must be {}", found->allowed()));
     }
   }
 }
@@ -224,6 +268,18 @@ std::string MelSpec::to_string() const {
   if (mean != 0 || std != 1) text += fmt::format(", mean {:g} std {:g}", mean, std);
   if (range != MelRange::none) text += fmt::format(", range {}", name_of(ranges, range));
   if (target_rms > 0) text += fmt::format(", level {:g}", target_rms);
+  return text;
+}
+
+std::vector<std::pair<std::string, std::string>> MelSpec::values() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const MelField& field : fields) all.emplace_back(field.key, field.text(*this));
+  return all;
+}
+
+std::string MelSpec::description() const {
+  std::string text;
+  for (const auto& [key, value] : values()) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace myxtts {
@@ -60,8 +61,16 @@ struct MelSpec {
   // Throws Error that names the setting that cannot be.
   void validate() const;
 
-  // "hifigan: 22050 Hz, 1024/256/1024, 80 mels 0-8000 Hz, ..."
+  // For people: "22050 Hz, 1024/256/1024, 80 mels 0-8000 Hz, ...". Leaves out what most conventions share.
   std::string to_string() const;
+
+  // Every field but the name as key and value, in a fixed order: two specs with the same values make the same mel.
+  std::vector<std::pair<std::string, std::string>> values() const;
+
+  // Those values as one line, for hashes: "sample_rate=22050 n_fft=1024 ...".
+  std::string description() const;
+
+  bool operator==(const MelSpec&) const = default;
 };
 
 const std::vector<MelSpec>& mel_presets();

@@ -60,23 +60,23 @@ class YamlReader {
 
   void read_value(const std::string& key, const std::string& name, const YAML::Node& key_node,
                   const YAML::Node& value) {
-    const Field* field = find_field(name);
-    if (field == nullptr) unknown_key(key, name, key_node);
+    const Setting* setting = find_setting(name);
+    if (setting == nullptr) unknown_key(key, name, key_node);
     const Source source{kind_, kind_ == Source::Kind::file ? where(key_node) : origin_};
     if (!value.IsScalar()) {
-      reject_setting("config", field->name(), "has no single value ({})", where(key_node),
-                     way_out("it must be {}", allowed_text(*field)));
+      reject_setting("config", setting->name(), "has no single value ({})", where(key_node),
+                     way_out("it must be {}", allowed_text(*setting)));
     }
-    if (!seen_.insert(field->name()).second) {
-      reject_setting("config", field->name(), "is set a second time ({})", where(key_node),
+    if (!seen_.insert(setting->name()).second) {
+      reject_setting("config", setting->name(), "is set a second time ({})", where(key_node),
                      way_out("keep one of the two"));
     }
-    set_field(config_, *field, value.Scalar(), source);
+    set_value(config_, *setting, value.Scalar(), source);
   }
 
   [[noreturn]] void unknown_key(const std::string& key, const std::string& name, const YAML::Node& node) const {
-    const Field* elsewhere = find_field(key);
-    const Field* near = elsewhere != nullptr ? elsewhere : find_field(nearest(key, field_names()));
+    const Setting* elsewhere = find_setting(key);
+    const Setting* near = elsewhere != nullptr ? elsewhere : find_setting(nearest(key, setting_names()));
     reject_setting("config", name, "is not a setting ({})", where(node), way_out("did you mean {}?", near->name()));
   }
 
@@ -143,7 +143,7 @@ ResolvedConfig load_config(const fs::path& file, const std::string& preset, cons
   if (!preset_name.empty()) apply_preset(config, preset_name);
   if (!file.empty()) YamlReader(config, file.string(), Source::Kind::file).read(root);
   for (const FlagValue& flag : flags) {
-    set_field(config, *find_field(flag.name), flag.text, {Source::Kind::flag, flag.flag});
+    set_value(config, *find_setting(flag.name), flag.text, {Source::Kind::flag, flag.flag});
   }
   apply_optimization_level(config);
   return config;
@@ -153,15 +153,15 @@ std::string config_to_yaml(const Config& config) {
   YAML::Emitter yaml;
   yaml << YAML::BeginMap;
   std::string section;
-  for (const Field& field : config_fields()) {
-    if (field.section != section) {
+  for (const Setting& setting : all_settings()) {
+    if (setting.section != section) {
       if (!section.empty()) yaml << YAML::EndMap;
-      yaml << YAML::Key << (section = field.section) << YAML::Value << YAML::BeginMap;
+      yaml << YAML::Key << (section = setting.section) << YAML::Value << YAML::BeginMap;
     }
     Config copy = config;
-    const FieldAddress address = field.address(copy);
+    const SettingAddress address = setting.address(copy);
     const auto* text = std::get_if<std::string*>(&address);  // shown as `none` when it is empty
-    yaml << YAML::Key << field.key << YAML::Value << (text != nullptr ? **text : value_text(field, config));
+    yaml << YAML::Key << setting.key << YAML::Value << (text != nullptr ? **text : value_text(setting, config));
   }
   yaml << YAML::EndMap;
   if (!config.mel_presets.empty()) yaml << YAML::Key << "mel_presets" << YAML::Value << config.mel_presets;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "features/mel_spec.h"
 #include "settings/config_file.h"
+#include "settings/settings.h"
 #include "text/cleaner.h"
 #include "text/phonemes.h"
 
@@ -67,19 +68,18 @@ void check_same_voice(const std::filesystem::path& path, const VoiceDescription&
     reject_input("checkpoint", "{} has {} {}, this run {}", path.string(), what, was, now,
                  way_out("give another --checkpoint-dir, or --reset-training to begin anew"));
   };
-  if (saved.config.model.size != wanted.config.model.size) {
-    differ("model.size", saved.config.model.size, wanted.config.model.size);
+  for (const Setting& setting : all_settings()) {
+    if (!setting.fixed_on_resume) continue;
+    const std::string was = value_text(setting, saved.config), now = value_text(setting, wanted.config);
+    if (was != now) differ(setting.name(), was, now);
   }
-  const auto mel = [](const Config& config) {
-    return fmt::format("{} ({})", config.data.mel_preset, resolve_mel_spec(config).to_string());
-  };
-  const std::string was = mel(saved.config), now = mel(wanted.config);
-  if (was != now) differ("the log-mel", was, now);
-  const auto strings = [](const DataConfig& data) {
-    return fmt::format("{} as {}{}", data.language, data.text_tokens, data.blank_tokens ? " with blanks" : "");
-  };
-  if (strings(saved.config.data) != strings(wanted.config.data))
-    differ("texts", strings(saved.config.data), strings(wanted.config.data));
+  const MelSpec saved_mel = resolve_mel_spec(saved.config), wanted_mel = resolve_mel_spec(wanted.config);
+  const auto was = saved_mel.values(), now = wanted_mel.values();
+  for (size_t i = 0; i < was.size(); ++i) {
+    if (was[i] == now[i]) continue;
+    differ("the log-mel", fmt::format("{} with {} {}", saved_mel.name, was[i].first, was[i].second),
+           fmt::format("{} with {}", wanted_mel.name, now[i].second));
+  }
   if (saved.vocabulary.to_json() != wanted.vocabulary.to_json()) {
     const std::set<char32_t> before = saved.vocabulary.symbols(), after = wanted.vocabulary.symbols();
     std::vector<char32_t> missing, added;

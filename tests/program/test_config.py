@@ -1,7 +1,11 @@
 import json
+import os
 import pathlib
+import shutil
+import subprocess
 
 import pytest
+from conftest import BINARY
 
 OLD = sorted((pathlib.Path(__file__).parents[1] / "data" / "old_configs").glob("*.yaml"))
 RENAMED = {"use_tf_native_loading": "use_native_loading", "enable_xla_compilation": "enable_fused_kernels"}
@@ -80,3 +84,38 @@ def test_flags_of_the_contract_exist(myxtts):
     printed = myxtts("config", "print", "--disable-static-shapes", "--buffer-size", 9, "--model-gpu", 1).stdout
     for expected in ("pad_to_fixed_length false flag", "pipeline_buffer_size 9 flag", "model_gpu 1 flag"):
         assert expected in " ".join(printed.split())
+
+
+def make_reference(root, *arguments):
+    program = {**os.environ, "MYXTTS": str(BINARY)}
+    return subprocess.run([root / "tools" / "make_reference", *arguments], env=program, capture_output=True, text=True)
+
+
+def test_the_reference_pages_are_what_the_program_prints(root):
+    done = make_reference(root, "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_stale_page_is_named_and_can_be_rewritten(root, tmp_path):
+    shutil.copytree(root / "docs", tmp_path / "docs")
+    (tmp_path / "tools").mkdir()
+    shutil.copy(root / "tools" / "make_reference", tmp_path / "tools")
+    page = tmp_path / "docs" / "fa" / "configuration.md"
+    fresh = page.read_text()
+    assert "| `shape_buckets` | `--shape-buckets` | `12` |" in fresh
+    page.write_text(fresh.replace("| `shape_buckets` | `--shape-buckets` | `12` |", "| `shape_buckets` | | `11` |"))
+    done = make_reference(tmp_path, "--check")
+    assert done.returncode == 1 and done.stdout.startswith("docs/fa/configuration.md is stale")
+    assert make_reference(tmp_path).returncode == 0
+    assert page.read_text() == fresh
+
+
+def test_the_keys_of_a_command_are_the_flags_of_its_help(myxtts):
+    for name, command in {"prepare": ["prepare"], "batches": ["batches"], "bench": ["bench", "loader"]}.items():
+        shown = myxtts(*command, "--help").stdout
+        flags = {word for word in shown[shown.index("Data:") :].replace(",", " ").split() if word.startswith("--")}
+        keys = myxtts("config", "keys", "--command", name).stdout
+        listed = {word.strip(",;") for word in keys.split() if word.startswith("--")} - {"--list`"}
+        assert listed == flags - {"--list`", "--help."}, name
+    assert "did you mean" in myxtts("config", "keys", "--comand", "train", status=2).stderr
+    assert "--command" in myxtts("config", "keys", "--command", "synth", status=2).stderr

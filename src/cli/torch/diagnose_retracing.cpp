@@ -123,7 +123,7 @@ void add_diagnose_retracing(CLI::App& diagnose, Program& program) {
       diagnose.add_subcommand("retracing", "will the step be captured again and again? Checks the config, takes steps");
   command->add_option("--steps", options->steps, "how many to take")->capture_default_str()->type_name("N");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags, fed_model_keys());
+  add_config_flags(*command, options->flags, Command::diagnose);
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) {
       return diagnose_retracing(*options, program.json_file, console);

@@ -208,7 +208,7 @@ void add_train_command(CLI::App& app, Program& program) {
   command->add_flag("--resume", options->resume, "go on from the newest checkpoint (as it does anyway)");
   command->add_flag("--reset-training", options->reset, "put an earlier run aside, deleting nothing, and begin anew");
   add_json_option(*command, program);
-  add_config_flags(*command, options->flags);
+  add_config_flags(*command, options->flags, Command::train);
   command->callback([&program, options] {
     program.run = [&program, options](Console& console) { return run_train(*options, program.json_file, console); };
   });

@@ -126,6 +126,39 @@ TEST(MelSpec, a_users_preset_builds_on_another_and_single_numbers_win) {
   EXPECT_EQ(spec.sample_rate, 24000);
 }
 
+TEST(MelSpec, any_field_that_changes_changes_the_description) {
+  const MelSpec before = mel_preset("hifigan");
+  MelSpec spec = before;
+  // Does not compile when a field is added, until it is changed below as well.
+  auto& [name, sample_rate, n_fft, hop_length, win_length, n_mels, f_min, f_max, mel_scale, mel_norm, mel_power,
+         magnitude_epsilon, padding, drop_last_frame, log, log_floor, log_offset, mean, std, range, range_low,
+         range_high, target_rms] = spec;
+  const auto check = [&](auto& field, auto other) {
+    field = other;
+    EXPECT_NE(spec.description(), before.description()) << other;
+    EXPECT_FALSE(spec == before);
+    spec = before;
+  };
+  for (int* field : {&sample_rate, &n_fft, &hop_length, &win_length, &n_mels, &mel_power}) check(*field, *field + 1);
+  for (double* field : {&f_min, &f_max, &magnitude_epsilon, &log_floor, &log_offset, &mean, &std, &range_low,
+                        &range_high, &target_rms}) {
+    check(*field, *field + 1e-9);
+  }
+  const auto check_choice = [&](auto& field, auto other) {
+    field = other;
+    EXPECT_NE(spec.description(), before.description());
+    spec = before;
+  };
+  check_choice(mel_scale, MelScale::htk);
+  check_choice(mel_norm, MelNorm::none);
+  check_choice(padding, MelPadding::centre);
+  check_choice(drop_last_frame, true);
+  check_choice(log, MelLog::log10);
+  check_choice(range, MelRange::whisper);
+  name = "another";
+  EXPECT_EQ(spec.description(), before.description());
+}
+
 TEST(MelSpec, what_cannot_be_is_refused) {
   const auto refused = [](const std::string& key, const std::string& value) {
     Config config;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "settings/config_file.h"
+#include "settings/reference.h"
 
 #include <set>
 
@@ -33,19 +34,101 @@ class ConfigFile : public testing::Test {
   }
 };
 
-TEST(ConfigFields, every_name_is_known_once) {
-  std::set<std::string> names;
-  for (const std::string& name : field_names()) EXPECT_TRUE(names.insert(name).second) << name;
+// What is wrong with a table of settings, a sentence for each fault.
+std::vector<std::string> faults_of(const std::vector<Setting>& rows) {
+  std::vector<std::string> faults;
+  std::set<std::string> names, flags;
+  for (const Setting& row : rows) {
+    const auto check = [&](bool good, const std::string& fault) {
+      if (!good) faults.push_back(row.name() + ": " + fault);
+    };
+    const auto in_both_languages = [](const Help& help) { return *help.en != 0 && *help.fa != 0; };
+    check(names.insert(row.key).second, "duplicate name");
+    for (const std::string& old : row.old_names) check(names.insert(old).second, "duplicate name " + old);
+    for (const std::string& flag : row.flags) check(flags.insert(flag).second, "duplicate flag " + flag);
+    if (!row.off_flag.empty()) check(flags.insert(row.off_flag).second, "duplicate flag " + row.off_flag);
+    check(in_both_languages(row.help), "no help");
+    check(!std::string(row.help.en).ends_with('.') && !std::string(row.help.fa).ends_with('.'),
+          "help ends with a period");
+    check(row.off_flag.empty() || (row.is_switch() && !row.flags.empty()), "an off flag needs a bool with a flag");
+    check(row.off_flag.empty() == !in_both_languages(row.off_help), "an off flag and its help belong together");
+    check(row.commands != Command{}, "no command takes it");
+    check(row.valid == nullptr || !row.choices.empty(), "a check needs patterns to show");
+    const std::string initial = value_text(row, Config{});
+    if (row.is_switch() && initial == "true" && !row.flags.empty())
+      check(!row.off_flag.empty(), "cannot be turned off");
+    if (initial == "none" && row.automatic.empty()) continue;  // an empty text
+    try {
+      ResolvedConfig config;
+      set_value(config, row, initial, {});
+      check(value_text(row, config.values) == initial, "its default reads as another value");
+    } catch (const Error&) {
+      check(false, "its default is not allowed");
+    }
+  }
+  return faults;
 }
 
-TEST(ConfigFields, every_default_is_a_value_that_the_field_takes) {
-  for (const Field& field : config_fields()) {
-    ResolvedConfig config;
-    const std::string text = value_text(field, config.values);
-    if (text == "none" && field.automatic.empty()) continue;  // an empty text
-    EXPECT_NO_THROW(set_field(config, field, text, {})) << field.name();
-    EXPECT_EQ(value_text(field, config.values), text) << field.name();
+TEST(Settings, no_row_is_broken) { EXPECT_EQ(faults_of(all_settings()), std::vector<std::string>{}); }
+
+TEST(Settings, a_broken_row_is_found) {
+  const auto fault = [](std::string_view name, void (*break_row)(Setting&)) {
+    std::vector<Setting> rows = all_settings();
+    for (Setting& row : rows) {
+      if (row.name() == name) break_row(row);
+    }
+    const std::vector<std::string> faults = faults_of(rows);
+    return faults.size() == 1 ? faults.front() : fmt::format("{} faults", faults.size());
+  };
+  EXPECT_EQ(fault("data.val_share", [](Setting& row) { row.key = "batch_size"; }), "data.batch_size: duplicate name");
+  EXPECT_EQ(fault("data.val_share",
+                  [](Setting& row) {
+                    row.flags = {"--config-x", "--lr"};
+                  }),
+            "training.learning_rate: duplicate flag --lr");
+  EXPECT_EQ(fault("data.seed", [](Setting&) {}), "0 faults");
+  EXPECT_EQ(fault("training.seed", [](Setting& row) { row.help.fa = ""; }), "training.seed: no help");
+  EXPECT_EQ(fault("training.seed", [](Setting& row) { row.min = 2; }), "training.seed: its default is not allowed");
+  EXPECT_EQ(fault("model.size", [](Setting& row) { row.choices = {"big"}; }), "model.size: its default is not allowed");
+  EXPECT_EQ(fault("training.seed", [](Setting& row) { row.commands = {}; }), "training.seed: no command takes it");
+  EXPECT_EQ(fault("data.prefetch_to_gpu", [](Setting& row) { row.off_flag.clear(), row.off_help = {}; }),
+            "data.prefetch_to_gpu: cannot be turned off");
+  EXPECT_EQ(fault("data.prefetch_to_gpu", [](Setting& row) { row.off_help.fa = ""; }),
+            "data.prefetch_to_gpu: an off flag and its help belong together");
+  EXPECT_EQ(fault("training.seed",
+                  [](Setting& row) {
+                    row.off_flag = "--no-seed", row.off_help = {"a", "b"};
+                  }),
+            "training.seed: an off flag needs a bool with a flag");
+}
+
+TEST(Settings, each_command_takes_what_it_uses) {
+  const auto taken = [](std::string_view name, Command command) { return find_setting(name)->taken_by(command); };
+  EXPECT_TRUE(taken("batch_size", Command::prepare));
+  EXPECT_FALSE(taken("seed", Command::prepare));
+  EXPECT_TRUE(taken("seed", Command::batches));
+  EXPECT_TRUE(taken("size", Command::diagnose));
+  EXPECT_FALSE(taken("size", Command::bench));
+  for (const Setting& setting : all_settings()) EXPECT_TRUE(setting.taken_by(Command::train)) << setting.name();
+}
+
+TEST(SettingsReference, has_every_setting_in_both_languages) {
+  for (const bool markdown : {false, true}) {
+    const std::string en = settings_reference({PageLanguage::en, markdown});
+    const std::string fa = settings_reference({PageLanguage::fa, markdown});
+    for (const Setting& setting : all_settings()) {
+      EXPECT_NE(en.find(setting.help.en), std::string::npos) << setting.name();
+      EXPECT_NE(fa.find(setting.help.fa), std::string::npos) << setting.name();
+      for (const std::string& flag : setting.flags) EXPECT_NE(fa.find(flag), std::string::npos) << flag;
+    }
   }
+}
+
+TEST(SettingsReference, escapes_the_bars_of_a_value_in_a_table) {
+  const std::string table = settings_reference({PageLanguage::en, true, "prepare", "corpus"});
+  EXPECT_NE(table.find("| `--metadata-format` | `id\\|text\\|normalised` |"), std::string::npos);
+  EXPECT_NE(table.find("From a file only: `val_share`, "), std::string::npos);
+  EXPECT_EQ(table.find("--train-data"), std::string::npos);
 }
 
 TEST_F(ConfigFile, a_flag_beats_the_file_beats_the_preset_beats_the_default) {
@@ -99,10 +182,9 @@ TEST(ConfigYaml, gives_back_every_setting_as_it_was) {
   config.values.mel_presets["mine"]["base"] = "vocos";
   for (const Config& before : {Config{}, config.values}) {
     const Config after = config_from_yaml(config_to_yaml(before), "test");
-    for (const Field& field : config_fields())
-      EXPECT_EQ(value_text(field, after), value_text(field, before)) << field.name();
-    EXPECT_EQ(after.data.vocabulary, before.data.vocabulary);
-    EXPECT_EQ(after.mel_presets, before.mel_presets);
+    for (const Setting& setting : all_settings())
+      EXPECT_EQ(value_text(setting, after), value_text(setting, before)) << setting.name();
+    EXPECT_TRUE(after == before);
   }
 }
 

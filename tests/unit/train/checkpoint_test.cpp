@@ -116,6 +116,15 @@ TEST_F(Checkpoints, of_another_voice_are_refused_with_the_difference) {
   other = header.voice;
   other.config.data.mel_preset = "vocos";
   EXPECT_NE(difference(other).find("vocos"), std::string::npos);
+  other = header.voice;
+  other.config.data.mel_overrides["magnitude_epsilon"] = "0.5";  // not in the short form of a mel
+  EXPECT_NE(difference(other).find("magnitude_epsilon"), std::string::npos);
+  other = header.voice;
+  other.config.data.language = "xx";
+  EXPECT_NE(difference(other).find("data.language"), std::string::npos);
+  other = header.voice;
+  other.config.data.batch_size = {3, 3};
+  EXPECT_EQ(difference(other), "");
 }
 
 TEST_F(Checkpoints, an_earlier_run_is_put_aside_not_deleted) {
