@@ -46,7 +46,7 @@ void add_config_keys(CLI::App& config, Program& program) {
         ->type_name("NAME");
   };
   choice("--language", options->language, {"en", "fa"}, "language of the help texts");
-  choice("--command", options->command, command_names(), "only the flags that this command takes");
+  choice("--command", options->command, command_names(), "only the settings that this command takes");
   choice("--group", options->group, setting_groups(), "only one group of settings");
   keys->add_flag("--markdown", options->markdown, "print a Markdown table");
   keys->callback([&program, options] {

@@ -22,13 +22,15 @@ void add_option(CLI::App& app, ConfigFlags& flags, const Setting& setting) {
 }
 
 void add_switch(CLI::App& app, ConfigFlags& flags, const Setting& setting) {
-  const auto add = [&](const std::string& names, const char* value, const char* help) {
+  const auto add = [&](const std::string& names, const char* value, const std::string& help) {
     const FlagValue given{names.substr(0, names.find(',')), setting.name(), value};
     app.add_flag_callback(
            names, [&flags, given] { flags.values.push_back(given); }, help)
         ->group(group_title(setting));
   };
-  add(fmt::format("{}", fmt::join(setting.flags, ",")), "true", setting.help.en);
+  const bool on = value_text(setting, Config{}) == "true";
+  add(fmt::format("{}", fmt::join(setting.flags, ",")), "true",
+      fmt::format("{}{}", setting.help.en, on ? " (default)" : ""));
   if (!setting.off_flag.empty()) add(setting.off_flag, "false", setting.off_help.en);
 }
 

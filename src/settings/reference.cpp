@@ -16,7 +16,7 @@ const std::pair<const char*, Command> commands[] = {{"prepare", Command::prepare
 struct Words {
   const char *key, *flag, *initial, *allowed, *help;  // headings
   const char *comma, *semicolon, *or_word;
-  const char *at_least, *from_to, *range, *number, *text;  // what is allowed
+  const char *at_least, *from_to, *range, *number, *text, *no_value;  // what is allowed
   const char *old_name, *only_file, *default_is, *flag_is;
 };
 
@@ -33,6 +33,7 @@ const Words english = {.key = "key",
                        .range = ", a range",
                        .number = "a number",
                        .text = "text",
+                       .no_value = "no value",
                        .old_name = "old name: {}",
                        .only_file = "From a file only: {}.",
                        .default_is = "; default {}",
@@ -51,6 +52,7 @@ const Words persian = {.key = "کلید",
                        .range = "، بازه",
                        .number = "عدد",
                        .text = "متن",
+                       .no_value = "بدون مقدار",
                        .old_name = "نام قدیمی: {}",
                        .only_file = "فقط از فایل: {}.",
                        .default_is = "؛ پیش‌فرض {}",
@@ -137,7 +139,7 @@ class Writer {
   }
 
   std::string kind(const Setting& setting) const {
-    if (setting.is_switch()) return list({"true", "false"});
+    if (setting.is_switch()) return options_.command.empty() ? list({"true", "false"}) : words_.no_value;
     if (!setting.choices.empty()) return list(setting.choices);
     Config any;
     const SettingAddress address = setting.address(any);
