@@ -75,6 +75,21 @@ TEST_F(CorpusFolder, each_bad_row_is_named_and_nothing_else_is_lost) {
   EXPECT_THROW(open(), Error);
 }
 
+TEST_F(CorpusFolder, settings_that_change_an_index_have_one_of_their_own) {
+  metadata("a|one\nb|two\n");
+  const fs::path path = open().index.path();
+  const auto path_with = [&](void (*change)(DataConfig&)) {
+    Config changed = config;
+    change(changed.data);
+    return open_corpus(folder, changed, {}).index.path();
+  };
+  EXPECT_NE(path_with([](DataConfig& data) { data.blank_tokens = true; }), path);
+  EXPECT_NE(path_with([](DataConfig& data) { data.max_mel_frames = 1000; }), path);
+  EXPECT_NE(path_with([](DataConfig& data) { data.mel_overrides["magnitude_epsilon"] = "1e-8"; }), path);
+  EXPECT_EQ(path_with([](DataConfig& data) { data.batch_size = {1, 1}; }), path);
+  EXPECT_EQ(path_with([](DataConfig& data) { data.mel_overrides["n_mels"] = "80"; }), path);  // that of the preset
+}
+
 TEST_F(CorpusFolder, overlong_clips_are_cut_and_listed_when_asked) {
   clip("c", 220500);
   metadata("a|good text\nb|good text\nc|a text that is too long for its clip\n");
