@@ -302,7 +302,7 @@ def compare(form, result, own, varying):
         if "stopped" not in result:
             result["ours_is_times_faster"] = result["mean"] / several["figure"]
         else:
-            capture = several["record_s"] * 1e3 / several["repeats"] if result["in_warm_up"] else 0
+            capture = several["capture_s"] * 1e3 / several["repeats"] if result["in_warm_up"] else 0
             result["ours_is_times_faster_at_least"] = result["mean_at_least"] / (several["figure"] + capture)
     elif own and not form.varying and "stopped" not in result:  # the median of a stopped form is unknown
         result["ours_is_times_faster"] = result["figure"] / own["figure"]
@@ -365,12 +365,12 @@ def main():
     results, left_out = {}, []
     print(f"{'':64}{'median ms':>10}{'cv':>7}{'mean':>9}{'max':>10}{'of limit':>9}{'warm-up s':>11}")
     if own:
-        print(f"{'myxtts':64}{own['figure']:10.2f}{own['cv']:7.1%}{'':19}{own.get('fraction_of_limit') or 0:9.1%}{own['record_s']:11.1f}   {own['what']}")
+        print(f"{'myxtts':64}{own['figure']:10.2f}{own['cv']:7.1%}{'':19}{own.get('fraction_of_limit') or 0:9.1%}{own['capture_s']:11.1f}   {own['what']}")
     else:
         print(f"myxtts: `bench step` gave no metrics, so there are no ratios: {missing}")
     for shapes, metrics in varying.items():
         print(f"{'myxtts, lengths vary, ' + ('one shape' if shapes == 1 else f'max {shapes} shapes'):64}{metrics['median']:10.2f}{metrics['cv']:7.1%}{metrics['figure']:9.2f}{metrics['max']:10.2f}"
-              f"{metrics['fraction_of_limit'] or 0:9.1%}{metrics['record_s']:11.1f}   {metrics['captures']} captures, {metrics['padding']:.1%} padding, {metrics['audio_s_per_s']:.0f} s of audio per second")
+              f"{metrics['fraction_of_limit'] or 0:9.1%}{metrics['capture_s']:11.1f}   {metrics['captures']} captures, {metrics['padding']:.1%} padding, {metrics['audio_s_per_s']:.0f} s of audio per second")
     if own and varying_missing:
         print(f"myxtts: `bench step --lengths` gave no metrics: {varying_missing}")
     flops = step_flops(options.size, options.rows, options.frames, options.tokens, N_MELS)

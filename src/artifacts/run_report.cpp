@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -91,6 +92,8 @@ std::string in_one_sentence(const RunRecord& run) {
   return text + ".";
 }
 
+constexpr std::string_view loss_prefix = "loss_";
+
 struct ChartOfMetrics {
   const char* title;
   const char* unit;
@@ -101,7 +104,7 @@ struct ChartOfMetrics {
 const std::vector<ChartOfMetrics>& charts() {
   static const std::vector<ChartOfMetrics> all = {
       {"Loss", "", {{"loss", "training"}, {"validation_loss", "validation"}}},
-      {"Parts of the loss", "", {{"loss_prior", "prior"}, {"loss_duration", "duration"}, {"loss_flow", "flow"}}},
+      {"Parts of the loss", "", {}},  // every metric whose name begins with loss_
       {"Learning rate", "", {{"lr", "learning rate"}}},
       {"Gradient norm", "", {{"grad_norm", "gradient norm"}}, true},
       {"Time of a step", "ms", {{"step_ms", "step"}, {"input_wait_ms", "waiting for input"}}},
@@ -135,12 +138,25 @@ RunRecord read_run(const fs::path& folder) {
 std::string make_run_report(const RunRecord& run) {
   HtmlPage page(run.name.empty() ? "A run" : run.name);
   page.paragraph(in_one_sentence(run));
+  std::set<std::string> charted = {"epoch"};
   for (const ChartOfMetrics& wanted : charts()) {
     LineChart chart{wanted.title, "step", wanted.unit, {}, wanted.log_y};
-    for (const auto& [metric, name] : wanted.metrics) {
+    const auto add = [&](const std::string& metric, const std::string& name) {
+      charted.insert(metric);
       if (!points_of(run, metric).empty()) chart.series.push_back({name, points_of(run, metric)});
+    };
+    for (const auto& [metric, name] : wanted.metrics) add(metric, name);
+    if (wanted.metrics.empty()) {
+      for (const auto& [metric, points] : run.metrics) {
+        if (metric.starts_with(loss_prefix)) add(metric, metric.substr(loss_prefix.size()));
+      }
     }
     if (!chart.series.empty()) page.chart(make_line_chart(chart));
+  }
+  // A metric that nobody gave a chart of its own is shown all the same.
+  for (const auto& [metric, points] : run.metrics) {
+    if (charted.contains(metric) || metric.starts_with("loader_") || metric.starts_with("validation_")) continue;
+    page.chart(make_line_chart({metric, "step", "", {{metric, points}}}));
   }
   if (!run.pictures.empty()) page.section("Pictures");
   for (const Picture& picture : run.pictures) page.picture(picture.title, picture.png);

@@ -12,11 +12,14 @@
 namespace myxtts {
 
 struct Picture {
-  std::string title, png;
+  std::string name, title, png;
+  int width = 0, height = 0;
 };
 
 struct Sound {
-  std::string title, wav;
+  std::string name, title, wav;
+  int sample_rate = 0;
+  int64_t samples = 0;
 };
 
 struct RunRecord {

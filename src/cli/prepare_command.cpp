@@ -1,9 +1,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/workers.h"
-#include "cli/corpus_flags.h"
 #include "cli/prepare_report.h"
+#include "cli/session_console.h"
 #include "corpus/pack.h"
+#include "session/open.h"
 
 #include <memory>
 
@@ -34,7 +35,8 @@ int prepare(const Options& options, const std::string& json_file, const Console&
   const Config config = options.flags.load().values;
   PrepareOptions prepare_options;
   prepare_options.deep = options.deep, prepare_options.check_files = true;
-  const Corpus corpus = open_corpus_loudly(options.folder, config, prepare_options, console);
+  SessionConsole session(console);
+  const Corpus corpus = open_corpus_at(options.folder, config, prepare_options, session.listener());
   const PrepareReport report(options.folder, corpus, config.data);
   report.print(console);
   if (!json_file.empty()) write_file_atomically(json_file, report.to_json());

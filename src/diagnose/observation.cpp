@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "device/device.h"
-#include "loader/batch_memory.h"
 
 #include <cstring>
 #include <map>
@@ -15,32 +14,19 @@ namespace {
 // A batch that stays when the ring goes on.
 class KeptBatch {
  public:
-  KeptBatch(const LoadedBatch& batch, int device) : batch_(batch) {
-    const auto from = arrays_of(batch);
-    size_t bytes = 0;
-    constexpr size_t alignment = 256;
-    for (const BatchArray& array : from) bytes += array.bytes + alignment;
-    host_.resize(bytes);
-    lay_out(batch_, host_.data());
-    const auto to = arrays_of(batch_);
-    for (size_t i = 0; i < from.size(); ++i) {
-      if (device < 0) {
-        std::memcpy(to[i].data, from[i].data, from[i].bytes);
-      } else {
-        download(device, from[i].data, {to[i].data, to[i].bytes});
-      }
-    }
+  explicit KeptBatch(const Batch& batch) : host_(copy_to_host(batch)), batch_(*host_) {
+    const int device = batch.arrays.front().device;
     if (device < 0) return;
-    on_device_ = DeviceBuffer(device, bytes);
-    on_device_.upload(host_);
-    lay_out(batch_, static_cast<std::byte*>(on_device_.data()));
+    on_device_ = DeviceBuffer(device, packed_bytes(batch));
+    on_device_.upload({host_->arrays.front().data, packed_bytes(batch)});
+    place_arrays(batch_, static_cast<std::byte*>(on_device_.data()), device);
   }
 
-  const LoadedBatch& batch() const { return batch_; }
+  const Batch& batch() const { return batch_; }
 
  private:
-  LoadedBatch batch_;
-  std::vector<std::byte> host_;
+  BatchLease host_;
+  Batch batch_;
   DeviceBuffer on_device_;
 };
 
@@ -85,23 +71,14 @@ std::optional<double> replay_ms(const std::vector<KeptBatch>& kept, const Consum
   return total / static_cast<double>(batches.size());
 }
 
-int64_t true_frames(const LoadedBatch& batch, const Corpus& corpus) {
-  int64_t frames = 0;
-  for (const uint32_t clip : batch.clips) {
-    if (clip != no_clip) frames += corpus.index.lengths()[clip].mel_frames;
-  }
-  return frames;
-}
-
 }  // namespace
 
-Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consumer, const Corpus& corpus,
-                    const ObserveOptions& options) {
+Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consumer, const ObserveOptions& options) {
   constexpr size_t most_kept = 8;
   std::vector<KeptBatch> kept;
   std::map<size_t, size_t> kept_of_shape;
-  const auto keep = [&](const LoadedBatch& batch) {
-    if (kept.size() < most_kept && ++kept_of_shape[batch.shape] <= 2) kept.emplace_back(batch, options.device);
+  const auto keep = [&](const Batch& batch) {
+    if (kept.size() < most_kept && ++kept_of_shape[batch.shape] <= 2) kept.emplace_back(batch);
   };
   Observation seen;
   seen.consumer = consumer.name;
@@ -109,9 +86,9 @@ Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consume
   constexpr size_t fewest = 2;
   Deadline deadline(options.seconds);
   for (size_t i = 0; i < options.warm_up && (i == 0 || deadline.allows_one_more(warm_by)); ++i) {
-    const LoadedBatch& batch = source->next(consumer.stream);
-    consumer.consume(batch);
-    keep(batch);
+    const BatchLease batch = source->next(consumer.stream);
+    consumer.consume(*batch);
+    keep(*batch);
   }
   if (consumer.take_busy_ms) consumer.take_busy_ms();
   seen.before = source->stats();
@@ -122,13 +99,13 @@ Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consume
     const LoaderStats before = source->stats();
     one.ready_batches = before.ready_batches;
     one.asked_ns = now_ns();
-    const LoadedBatch& batch = source->next(consumer.stream);
+    const BatchLease batch = source->next(consumer.stream);
     one.taken_ns = now_ns();
     one.wait_ms = 1e3 * (source->stats().consumer_waits_s - before.consumer_waits_s);
-    consumer.consume(batch);
+    consumer.consume(*batch);
     one.done_ns = now_ns();
-    one.shape = batch.shape, one.times = batch.times, one.audio_s = batch.seconds;
-    one.frames = batch.rows * batch.mel_frames, one.true_frames = true_frames(batch, corpus);
+    one.shape = batch->shape, one.times = batch->times, one.audio_s = batch->seconds;
+    one.frames = batch->padded_frames(), one.true_frames = batch->valid_frames();
     seen.batches.push_back(one);
     if (options.progress) options.progress(i + 1);
   }

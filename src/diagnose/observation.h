@@ -39,13 +39,11 @@ struct ObserveOptions {
   size_t batches = 50;
   size_t warm_up = 3;   // taken first and not counted
   double seconds = 20;  // in which all is to be over, with fewer batches where the consumer is slow
-  int device = -1;      // where the batches are
   std::function<void(size_t done)> progress = {};
 };
 
 // Ends the source before the cached batches are consumed again, so that nothing else uses the machine then. Takes two
 // batches at least, whatever the time.
-Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consumer, const Corpus& corpus,
-                    const ObserveOptions& options);
+Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consumer, const ObserveOptions& options);
 
 }  // namespace myxtts

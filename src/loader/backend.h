@@ -1,5 +1,5 @@
-// What a device does for the loader. The loader says when; each method is called from one thread at a time, but
-// `make_row`, which many call at once for different rows.
+// What a device does for the loader. The loader decides when; each method is called by one thread at a time, except
+// `make_row`, which many threads call for different rows.
 #pragma once
 
 #include "loader/loader.h"
@@ -15,11 +15,10 @@ namespace myxtts {
 struct LoaderSlot {
   size_t number = 0;
   uint64_t sequence = 0;
-  LoadedBatch batch;
+  Batch batch;
   PlannedBatch planned;
   std::atomic<size_t> rows_left = 0;
   std::vector<std::vector<BadClip>> bad;  // per row
-  std::vector<double> seconds;            // of audio, per row
   std::atomic<int64_t> first_row_ns = 0, rows_done_ns = 0, read_ns = 0, decode_ns = 0, features_ns = 0;
   std::atomic<uint64_t> bytes_read = 0;
   std::atomic<bool> failed = false;
@@ -36,7 +35,7 @@ class LoaderBackend {
   virtual uint64_t make_row(LoaderSlot& slot, size_t row) = 0;
   // After the rows, in the plan's order.
   virtual void finish(LoaderSlot& slot) = 0;
-  // The consumer takes the batch, and gives it back.
+  // The consumer takes the batch; its last holder, on any thread, gives it back.
   virtual void take(LoaderSlot& slot, StreamHandle consumer) = 0;
   virtual void give_back(LoaderSlot& slot, StreamHandle consumer) = 0;
   // Nothing more will come: whoever waits in begin() is to return.

@@ -3,8 +3,8 @@
 #include "base/bounded_queue.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "loader/batch_memory.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -34,9 +34,11 @@ struct Crossing::State {
     });
   }
 
-  ~State() {
+  ~State() { join(); }
+
+  void join() {
     stop();
-    thread.join();
+    if (thread.joinable()) thread.join();
   }
 
   void stop() {
@@ -53,15 +55,25 @@ struct Crossing::State {
     changed.notify_all();
   }
 
+  void give_back(size_t place, StreamHandle consumer) noexcept {
+    try {
+      link->give_back(place, consumer);
+    } catch (...) {
+      end(std::current_exception());
+    }
+    --leased;
+    free.push(place);
+  }
+
   void carry_batches() {
     for (;;) {
       const std::optional<size_t> place = free.pop();
       if (!place) return;
-      const LoadedBatch& from = loader->next(link->stream());
-      LoadedBatch& to = batches[*place];
-      to = from;
-      lay_out(to, link->place(*place));
-      link->carry(*place, from, to);
+      const BatchLease from = loader->next(link->stream());
+      Batch& to = batches[*place];
+      to = *from;
+      place_arrays(to, link->place(*place), options.model_device);
+      link->carry(*place, *from, to);
       if (!ready.push(*place)) return;
       const std::lock_guard lock(mutex);
       ++carried;
@@ -86,9 +98,9 @@ struct Crossing::State {
   const std::unique_ptr<CrossingLink> link;
   const CrossingOptions options;
   const std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
-  std::vector<LoadedBatch> batches;  // per place
+  std::vector<Batch> batches;  // per place
   BoundedQueue<size_t> free, ready;
-  std::optional<size_t> with_consumer;
+  std::atomic<size_t> leased = 0;
   bool started = false;
   int64_t start_waited_ns = 0;
   uint64_t taken = 0;
@@ -102,24 +114,23 @@ struct Crossing::State {
 
 Crossing::Crossing(std::unique_ptr<BatchSource> loader, std::unique_ptr<CrossingLink> link,
                    const CrossingOptions& options)
-    : state_(std::make_unique<State>(std::move(loader), std::move(link), options)) {}
+    : state_(std::make_shared<State>(std::move(loader), std::move(link), options)) {}
 
-Crossing::~Crossing() = default;
+Crossing::~Crossing() { state_->join(); }
 
-const LoadedBatch& Crossing::next(StreamHandle consumer) {
+BatchLease Crossing::next(StreamHandle consumer) {
   State& state = *state_;
   if (!state.started) state.wait_for_start();
-  if (state.with_consumer) {
-    state.link->give_back(*state.with_consumer, consumer);
-    state.free.push(*std::exchange(state.with_consumer, std::nullopt));
+  if (state.leased == state.options.places) {
+    fail("loader", "all {} batches on the model's GPU are held", state.options.places, way_out("let go of one"));
   }
   const std::optional<size_t> place = state.ready.pop();
-  if (!place) fail("loader", "it was stopped");
-  state.with_consumer = place;
+  if (!place) fail_as(ErrorCode::stopped, "loader", "it was stopped");
   state.link->take(*place, consumer);
-  ++state.taken;
+  ++state.taken, ++state.leased;
   state.seconds_of_audio += state.batches[*place].seconds;
-  return state.batches[*place];
+  return {&state.batches[*place],
+          [shared = state_, number = *place, consumer](const Batch*) { shared->give_back(number, consumer); }};
 }
 
 LoaderStats Crossing::stats() const {

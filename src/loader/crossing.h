@@ -23,8 +23,9 @@ class CrossingLink {
   virtual std::byte* place(size_t number) = 0;
   // Queues the copy of `from` to `to`, which lies in that place, behind the consumer's last use of it. Crossing's
   // thread.
-  virtual void carry(size_t number, const LoadedBatch& from, const LoadedBatch& to) = 0;
-  // Makes `consumer` wait until what was carried has arrived; marks the end of its use. The consumer's thread.
+  virtual void carry(size_t number, const Batch& from, const Batch& to) = 0;
+  // Makes `consumer` wait until what was carried has arrived; marks the end of its use, on the thread of the last
+  // holder.
   virtual void take(size_t number, StreamHandle consumer) = 0;
   virtual void give_back(size_t number, StreamHandle consumer) = 0;
 };
@@ -32,13 +33,14 @@ class CrossingLink {
 struct CrossingOptions {
   size_t places = 4;
   double start_delay_s = 0;
+  int model_device = -1;
 };
 
 struct GpuLinkOptions {
   int data_device = 0, model_device = 0;
-  bool staged = false;  // through page-locked host memory
-  bool overlap = true;  // false: a batch has arrived before the next one leaves
-  size_t place_bytes = 0;
+  bool staged = false;     // through pinned host memory
+  bool overlap = true;     // false: a batch has arrived before the next one leaves
+  size_t place_bytes = 0;  // of the largest batch
 };
 std::unique_ptr<CrossingLink> make_gpu_link(const CrossingOptions& options, const GpuLinkOptions& link);
 
@@ -50,14 +52,14 @@ class Crossing : public BatchSource {
   Crossing& operator=(const Crossing&) = delete;
 
   // The first one also waits until the delay has passed since the start and every place is filled.
-  const LoadedBatch& next(StreamHandle consumer = nullptr) override;
+  BatchLease next(StreamHandle consumer = nullptr) override;
   // The loader's, but for what the consumer waited.
   LoaderStats stats() const override;
   void stop() override;
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // leases share it
 };
 
 }  // namespace myxtts

@@ -3,8 +3,8 @@
 #include "base/counted.h"
 #include "base/memory.h"
 #include "base/workers.h"
-#include "loader/batch_memory.h"
 #include "loader/crossing.h"
+#include "loader/row_builder.h"
 #include "loader/upload.h"
 
 #include <algorithm>
@@ -19,6 +19,10 @@ namespace {
 size_t places_on_model_device(const Feed& feed) { return std::min<size_t>(4, feed.loader.ring_batches); }
 
 std::string gigabytes(uint64_t bytes) { return fmt::format("{:.2f} GB", static_cast<double>(bytes) * 1e-9); }
+
+size_t max_batch_bytes(const LoaderOptions& options, const Corpus& corpus, const BatchPlan& plan) {
+  return RowBuilder(corpus, plan, options.arrays, options.world_size).max_bytes();
+}
 
 // As the loader holds the plan's clips.
 uint64_t clips_bytes(const Corpus& corpus, const BatchPlan& plan) {
@@ -91,7 +95,7 @@ Feed plan_feed(const Config& config, const Corpus& corpus, const BatchPlan& plan
 
 void size_caches(Feed& feed, const Corpus& corpus, const BatchPlan& plan, const FreeMemory& free) {
   const uint64_t all = clips_bytes(corpus, plan);
-  const uint64_t ring = feed.loader.ring_batches * largest_batch_bytes(plan, corpus.mel.n_mels, feed.loader.world_size);
+  const uint64_t ring = feed.loader.ring_batches * max_batch_bytes(feed.loader, corpus, plan);
   const uint64_t left = free.gpu_bytes - std::min(free.gpu_bytes, ring);
   const bool own_card = feed.mode.data_device != feed.mode.model_device;
   feed.loader.gpu_cache_bytes = std::min(all, own_card ? left / 4 * 3 : left / 4);
@@ -153,9 +157,9 @@ std::vector<std::pair<std::string, std::string>> startup_facts(const Feed& feed,
 std::unique_ptr<BatchSource> open_feed(const Feed& feed, const Corpus& corpus, const BatchPlan& plan) {
   const Mode& mode = feed.mode;
   std::unique_ptr<BatchSource> loader = open_loader(corpus, plan, feed.loader);
-  const size_t bytes = largest_batch_bytes(plan, corpus.mel.n_mels, feed.loader.world_size);
+  const size_t bytes = max_batch_bytes(feed.loader, corpus, plan);
   if (mode.kind == Mode::Kind::multi_gpu) {
-    const CrossingOptions options{places_on_model_device(feed), feed.start_delay_s};
+    const CrossingOptions options{places_on_model_device(feed), feed.start_delay_s, mode.model_device};
     GpuLinkOptions link;
     link.data_device = mode.data_device, link.model_device = mode.model_device;
     link.staged = mode.staged, link.overlap = feed.loader.overlap, link.place_bytes = bytes;

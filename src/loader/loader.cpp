@@ -14,7 +14,6 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <numeric>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -101,6 +100,7 @@ struct Loader::State {
       : corpus(corpus_),
         plan(plan_),
         options(options_),
+        builder(corpus, plan, options.arrays, options.world_size),
         backend(std::move(backend_)),
         reading(options_.reading_batches),
         tuning(options_),
@@ -120,8 +120,8 @@ struct Loader::State {
       threads.emplace_back([this] { guarded([this] { finish_batches(); }); });
     } catch (const std::system_error& error) {
       end();
-      fail("loader", "{} threads cannot be started ({}); set data.num_workers lower", options.workers + 2,
-           error.what());
+      fail("loader", "{} threads cannot be started ({})", options.workers + 2, error.what(),
+           way_out("set data.num_workers lower"));
     }
   }
 
@@ -160,12 +160,14 @@ struct Loader::State {
     try {
       return work();
     } catch (const std::exception& error) {
+      const auto* const known = dynamic_cast<const Error*>(&error);
       std::string names;
       for (const uint32_t clip : clips) {
         if (clip == no_clip || names.size() > 200) continue;
         names += fmt::format("{}{}", names.empty() ? "" : ", ", corpus.clip(clip).id);
       }
-      fail("loader", "batch {} of epoch {} ({}): {}", slot.batch.index, slot.batch.epoch, names, error.what());
+      fail_as(known != nullptr ? known->code() : ErrorCode::failed, "loader", "batch {} of epoch {} ({}): {}",
+              slot.batch.index, slot.batch.epoch, names, error.what());
     }
   }
 
@@ -178,16 +180,14 @@ struct Loader::State {
       if (index >= plan.batches_per_epoch()) index = 0, ++epoch;
       slot.sequence = sequence;
       slot.planned = plan.batch(epoch, index, options.rank, options.world_size);
-      const Shape& shape = plan.shapes()[slot.planned.shape];
       const size_t size = slot.planned.clips.size();
-      LoadedBatch& batch = slot.batch;
-      batch.epoch = epoch, batch.index = index++, batch.shape = slot.planned.shape;
-      batch.rows = static_cast<int64_t>(size), batch.text_length = shape.text_length;
-      batch.mel_frames = shape.mel_frames, batch.n_mels = corpus.mel.n_mels;
+      Batch& batch = slot.batch;
+      batch.epoch = epoch, batch.index = index++;
+      builder.declare(batch, slot.planned.shape, static_cast<int64_t>(size));
       batch.clips = slot.planned.clips;
+      batch.lengths.assign(size, {});
       batch.replaced.clear();
       slot.bad.assign(size, {});
-      slot.seconds.assign(size, 0.0);
       const int64_t start_ns = now_ns();
       batch.times = {};
       batch.times.planned_ns = start_ns;
@@ -252,13 +252,14 @@ struct Loader::State {
       if (stopped) return;
       finish_waited.add_since(start_ns);
       if (slot.failed) std::rethrow_exception(slot.error);
-      LoadedBatch& batch = slot.batch;
+      Batch& batch = slot.batch;
       const int64_t finish_ns = now_ns();
       naming(slot, slot.planned.clips, [&] { backend->finish(slot); });
       reading.leave();
       finish_busy.add_since(finish_ns);
       for (std::vector<BadClip>& bad : slot.bad) batch.replaced.insert(batch.replaced.end(), bad.begin(), bad.end());
-      batch.seconds = std::accumulate(slot.seconds.begin(), slot.seconds.end(), 0.0);
+      batch.seconds = 0;
+      for (const RowLength& row : batch.lengths) batch.seconds += row.seconds;
       note_times(slot, finish_ns);
       if (!ready.push(&slot)) return;
     }
@@ -276,16 +277,36 @@ struct Loader::State {
     times.bytes_read = slot.bytes_read;
   }
 
-  // The consumer's thread from here on.
-  void put_back(LoaderSlot* slot) {
+  static BatchLease lease(const std::shared_ptr<State>& state, LoaderSlot& slot, StreamHandle consumer) {
+    {
+      const std::lock_guard lock(state->leases);
+      ++state->leased;
+    }
+    return {&slot.batch, [state, &slot, consumer](const Batch*) { state->give_back(slot, consumer); }};
+  }
+
+  // The last holder of a lease has let go. Any thread.
+  void give_back(LoaderSlot& slot, StreamHandle consumer) noexcept {
+    guarded([&] { backend->give_back(slot, consumer); });
+    const std::lock_guard lock(leases);
+    --leased;
     if (circulating > ring_batches) {
-      resting.push_back(slot), --circulating;
+      resting.push_back(&slot), --circulating;
     } else {
-      free_slots.push(slot);
+      free_slots.push(&slot);
     }
   }
 
+  // With every place leased no batch could ever become ready.
+  void check_leases() {
+    const std::lock_guard lock(leases);
+    if (leased < circulating) return;
+    fail("loader", "all {} batches of the ring are held", leased,
+         way_out("let go of one, or set data.pipeline_buffer_size higher"));
+  }
+
   void set_ring_batches(size_t wanted) {
+    const std::lock_guard lock(leases);
     ring_batches = wanted;
     for (; circulating < wanted && !resting.empty(); ++circulating) {
       free_slots.push(resting.back());
@@ -293,6 +314,7 @@ struct Loader::State {
     }
   }
 
+  // The consumer's thread.
   void tune(const LoaderStats& stats) {
     const double now_s = static_cast<double>(now_ns()) * 1e-9;
     const auto say = [&](const std::string& reason) {
@@ -328,16 +350,18 @@ struct Loader::State {
   const Corpus& corpus;
   const BatchPlan& plan;
   const LoaderOptions options;
+  const RowBuilder builder;
   const std::unique_ptr<LoaderBackend> backend;
   RowDispenser rows;
   Gate reading;
   Tuning tuning;
   std::atomic<size_t> active_workers, ring_batches, reading_batches;
+  std::mutex leases;                          // guards the next three
   size_t circulating = options.ring_batches;  // places of the ring in use; the others rest
+  size_t leased = 0;
   std::vector<LoaderSlot*> resting;
   BoundedQueue<LoaderSlot*> free_slots, begun, ready;
   std::vector<LoaderSlot> slots;
-  LoaderSlot* with_consumer = nullptr;
   std::atomic<bool> stopped = false;
   TimeSum rows_busy, rows_read, rows_features, rows_waited, begin_busy, finish_waited, finish_busy;
   std::atomic<uint64_t> bytes_read = 0;
@@ -361,24 +385,20 @@ Loader::Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions&
 
 Loader::Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options,
                std::unique_ptr<LoaderBackend> backend)
-    : state_(std::make_unique<State>(corpus, plan, options, std::move(backend))) {}
+    : state_(std::make_shared<State>(corpus, plan, options, std::move(backend))) {}
 
-Loader::~Loader() = default;
+Loader::~Loader() { state_->end(); }
 
-const LoadedBatch& Loader::next(StreamHandle consumer) {
+BatchLease Loader::next(StreamHandle consumer) {
   State& state = *state_;
-  if (state.with_consumer != nullptr) {
-    state.backend->give_back(*state.with_consumer, consumer);
-    state.put_back(std::exchange(state.with_consumer, nullptr));
-  }
+  state.check_leases();
   const std::optional<LoaderSlot*> slot = state.ready.pop();
-  if (!slot) fail("loader", "it was stopped");
-  state.with_consumer = *slot;
+  if (!slot) fail_as(ErrorCode::stopped, "loader", "it was stopped");
   state.backend->take(**slot, consumer);
   ++state.batches;
   state.seconds_of_audio = state.seconds_of_audio + (*slot)->batch.seconds;
   if (state.options.tune) state.tune(stats());
-  return (*slot)->batch;
+  return state.lease(state_, **slot, consumer);
 }
 
 void Loader::stop() { state_->stop(nullptr); }
@@ -398,25 +418,6 @@ LoaderStats Loader::stats() const {
   stats.finish_waits_for_rows_s = state_->finish_waited.seconds();
   stats.consumer_waits_s = static_cast<double>(state_->ready.stats().pop_wait_ns) * 1e-9;
   return stats;
-}
-
-Batch copy_to_host(const LoadedBatch& batch, int device) {
-  Batch host;
-  host.rows = batch.rows, host.text_length = batch.text_length, host.mel_frames = batch.mel_frames;
-  host.n_mels = batch.n_mels, host.clips = batch.clips, host.replaced = batch.replaced;
-  const auto fetch = [&](auto& into, const auto* from, int64_t count) {
-    into.resize(static_cast<size_t>(count));
-    if (device < 0) {
-      std::copy_n(from, into.size(), into.begin());
-    } else {
-      download(device, from, std::as_writable_bytes(std::span(into)));
-    }
-  };
-  fetch(host.tokens, batch.tokens, batch.rows * batch.text_length);
-  fetch(host.mel, batch.mel, batch.rows * batch.mel_frames * batch.n_mels);
-  fetch(host.text_lengths, batch.text_lengths, batch.rows);
-  fetch(host.mel_lengths, batch.mel_lengths, batch.rows);
-  return host;
 }
 
 std::unique_ptr<BatchSource> open_loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options) {

@@ -59,8 +59,8 @@ int only_device(const Config& config, const DeviceView& devices) {
   if (device == "auto") return given ? static_cast<int>(config.data.model_gpu) : 0;
   const int number = device == "cuda" ? 0 : std::stoi(device.substr(device.find(':') + 1));
   if (number >= devices.count) {
-    reject_input("device", "training.device is {}, but this machine has {} usable GPUs; use --device cpu or auto",
-                 device, devices.count);
+    reject_setting("device", "training.device", "is {}, but this machine has {} usable GPUs", device, devices.count,
+                   way_out("use --device cpu or auto"));
   }
   return number;
 }

@@ -2,7 +2,6 @@
 // It is what the loader is compared with, and what is left when threads are the trouble. On the CPU alone.
 #pragma once
 
-#include "loader/batch.h"
 #include "loader/loader.h"
 
 namespace myxtts {
@@ -11,16 +10,14 @@ class SlowLoader : public BatchSource {
  public:
   SlowLoader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options);
 
-  const LoadedBatch& next(StreamHandle consumer = nullptr) override;
+  BatchLease next(StreamHandle consumer = nullptr) override;
   LoaderStats stats() const override { return stats_; }
 
  private:
-  const Corpus& corpus_;
   const BatchPlan& plan_;
   const LoaderOptions options_;
+  const RowBuilder builder_;
   uint64_t epoch_, index_;
-  Batch batch_;
-  LoadedBatch loaded_;
   LoaderStats stats_;
 };
 

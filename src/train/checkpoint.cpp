@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "settings/config_file.h"
 #include "synth/tensor_view.h"
 #include "synth/voice_file.h"
 
@@ -19,32 +18,26 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Part {
-  const char* prefix;
+  const char* name;
   at::Tensor OptimizerState::*buffer;
 };
 constexpr Part parts[] = {{"model.", &OptimizerState::master},
-                          {"average.", &OptimizerState::average},
+                          {"average.", &OptimizerState::ema},
                           {"first_moment.", &OptimizerState::first_moment},
                           {"second_moment.", &OptimizerState::second_moment}};
 constexpr Part counters[] = {{"updates", &OptimizerState::updates},
                              {"skipped", &OptimizerState::skipped},
                              {"skipped_total", &OptimizerState::skipped_total}};
 
-// A number that JSON has no word for is left out.
+// The first group's counters have no suffix: a model of one group has one of each.
+std::string counter_name(const Part& counter, const std::vector<ParameterGroup>& groups, size_t group) {
+  return group == 0 ? counter.name : fmt::format("{}.{}", counter.name, groups[group].name);
+}
+
+// JSON has no word for what is not finite: it is null.
 nlohmann::json finite(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
 
-}  // namespace
-
-void save_checkpoint(const fs::path& path, const CheckpointHeader& header, const ParameterLayout& layout,
-                     const OptimizerState& state) {
-  std::vector<TensorView> tensors;
-  for (const Part& part : parts) {
-    const std::vector<at::Tensor> views = layout.views(state.*part.buffer);
-    for (size_t i = 0; i < views.size(); ++i)
-      tensors.push_back(as_view(part.prefix + layout.specs()[i].name, views[i]));
-  }
-  for (const Part& counter : counters) tensors.push_back(as_view(counter.prefix, state.*counter.buffer));
-  const RunPosition& at = header.position;
+std::string to_text(const RunPosition& at) {
   const nlohmann::json position = {{"step", at.step},
                                    {"epoch", at.epoch},
                                    {"batch", at.batch},
@@ -52,48 +45,82 @@ void save_checkpoint(const fs::path& path, const CheckpointHeader& header, const
                                    {"best_validation", finite(at.best_validation)},
                                    {"validations_without_progress", at.validations_without_progress},
                                    {"seconds", at.seconds}};
-  std::map<std::string, std::string> metadata = header.voice.to_metadata();
+  return position.dump();
+}
+
+RunPosition position_from(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  RunPosition position;
+  position.step = json.at("step");
+  position.epoch = json.at("epoch");
+  position.batch = json.at("batch");
+  position.plan = json.at("plan");
+  if (!json.at("best_validation").is_null()) position.best_validation = json.at("best_validation");
+  position.validations_without_progress = json.at("validations_without_progress");
+  position.seconds = json.at("seconds");
+  return position;
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& path, const CheckpointHeader& header, const std::vector<ParameterGroup>& groups,
+                     const std::vector<OptimizerState>& states) {
+  std::vector<TensorView> tensors;
+  for (const Part& part : parts) {
+    for (size_t group = 0; group < groups.size(); ++group) {
+      const std::vector<ParameterSpec>& specs = groups[group].layout->specs();
+      const std::vector<at::Tensor> views = groups[group].layout->views(states[group].*part.buffer);
+      for (size_t i = 0; i < views.size(); ++i) tensors.push_back(as_view(part.name + specs[i].name, views[i]));
+    }
+  }
+  for (const Part& counter : counters) {
+    for (size_t group = 0; group < groups.size(); ++group) {
+      tensors.push_back(as_view(counter_name(counter, groups, group), states[group].*counter.buffer));
+    }
+  }
+  std::map<std::string, std::string> metadata = header.metadata;
   metadata["format"] = "myxtts";
   metadata["version"] = std::to_string(checkpoint_version);
-  metadata["position"] = position.dump();
+  metadata["position"] = to_text(header.position);
   write_safetensors(path, tensors, metadata);
 }
 
 CheckpointHeader read_checkpoint_header(const fs::path& path) {
-  const std::map<std::string, std::string> metadata = read_checkpoint_metadata(path);
-  const auto found = metadata.find("position");
-  if (found == metadata.end()) reject_input("checkpoint", "{} is no checkpoint of a run", path.string());
+  CheckpointHeader header;
+  header.metadata = read_checkpoint_metadata(path);
+  const auto found = header.metadata.find("position");
+  if (found == header.metadata.end()) {
+    reject_input("checkpoint", "{} is not a checkpoint of a run", path.string(),
+                 way_out("give another --checkpoint-dir"));
+  }
   try {
-    CheckpointHeader header;
-    const nlohmann::json position = nlohmann::json::parse(found->second);
-    header.position.step = position.at("step");
-    header.position.epoch = position.at("epoch");
-    header.position.batch = position.at("batch");
-    header.position.plan = position.at("plan");
-    if (!position.at("best_validation").is_null()) header.position.best_validation = position.at("best_validation");
-    header.position.validations_without_progress = position.at("validations_without_progress");
-    header.position.seconds = position.at("seconds");
-    header.voice = VoiceDescription::from_metadata(metadata, path);
-    return header;
+    header.position = position_from(found->second);
   } catch (const nlohmann::json::exception& error) {
     reject_input("checkpoint", "{} is damaged: {}", path.string(), error.what());
   }
+  return header;
 }
 
-void load_checkpoint(const fs::path& path, const ParameterLayout& layout, OptimizerState& state) {
+void load_checkpoint(const fs::path& path, const std::vector<ParameterGroup>& groups,
+                     std::vector<OptimizerState>& states) {
   const at::NoGradGuard no_gradients;
   const SafetensorsFile file(path);
   file.verify();
-  for (const Part& part : parts) load_flat(file, path, part.prefix, layout, state.*part.buffer);
-  for (const Part& counter : counters) (state.*counter.buffer).copy_(as_tensor(file.tensor(counter.prefix), path, {}));
+  for (size_t group = 0; group < groups.size(); ++group) {
+    for (const Part& part : parts) load_flat(file, path, part.name, *groups[group].layout, states[group].*part.buffer);
+    for (const Part& counter : counters) {
+      const TensorView& saved = file.tensor(counter_name(counter, groups, group));
+      (states[group].*counter.buffer).copy_(as_tensor(saved, path, {}));
+    }
+  }
 }
 
 CheckpointFolder::CheckpointFolder(fs::path folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error)
-    reject_input("checkpoint", "{} cannot be made: {}; give another --checkpoint-dir", folder_.string(),
-                 error.message());
+    reject_input("checkpoint", "{} cannot be made: {}", folder_.string(), error.message(),
+                 way_out("give another --checkpoint-dir"));
 }
 
 CheckpointFolder::~CheckpointFolder() { wait(); }
@@ -105,16 +132,21 @@ void CheckpointFolder::remove_leftovers() const {
   }
 }
 
-void CheckpointFolder::save_in_background(const CheckpointHeader& header, const ParameterLayout& layout,
-                                          const OptimizerState& state, bool best) {
+void CheckpointFolder::save_in_background(const CheckpointHeader& header, const std::vector<ParameterGroup>& groups,
+                                          const std::vector<OptimizerState>& states, bool best) {
   wait();
-  OptimizerState copy;
-  for (const Part& part : parts) copy.*part.buffer = (state.*part.buffer).to(at::kCPU, false, true);
-  for (const Part& counter : counters) copy.*counter.buffer = (state.*counter.buffer).to(at::kCPU, false, true);
-  writer_ = std::thread([this, header, &layout, copy, best] {
+  std::vector<OptimizerState> copies(states.size());
+  for (size_t group = 0; group < states.size(); ++group) {
+    const auto copy = [&](const Part& part) {
+      copies[group].*part.buffer = (states[group].*part.buffer).to(at::kCPU, false, true);
+    };
+    for (const Part& part : parts) copy(part);
+    for (const Part& counter : counters) copy(counter);
+  }
+  writer_ = std::thread([this, header, &groups, copies, best] {
     const fs::path path = folder_ / fmt::format("step-{:08}.safetensors", header.position.step);
     try {
-      save_checkpoint(path, header, layout, copy);
+      save_checkpoint(path, header, groups, copies);
       if (best) {
         // A second name for the same bytes: it costs nothing, and stays when the first is removed. A copy where the
         // file system has no such names.
@@ -151,8 +183,8 @@ void CheckpointFolder::remove_old(const fs::path& written) const {
 std::optional<fs::path> CheckpointFolder::set_aside(const fs::path& folder) {
   if (!fs::exists(folder) || fs::is_empty(folder)) return std::nullopt;
   if (step_checkpoints(folder).empty() && !fs::exists(folder / "metrics.jsonl")) {
-    reject_input("checkpoint", "{} is no folder of a run, and is not put aside for one; give another --checkpoint-dir",
-                 folder.string());
+    reject_input("checkpoint", "{} is not a folder of a run, and is not put aside for one", folder.string(),
+                 way_out("give another --checkpoint-dir"));
   }
   for (int number = 1;; ++number) {
     fs::path aside = folder;

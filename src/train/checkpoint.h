@@ -1,15 +1,14 @@
-// A checkpoint: one safetensors file with everything that an exact resume needs. Weights are `model.*`, their average
-// `average.*`, the optimiser's memory `first_moment.*` and `second_moment.*`; the rest is in the metadata as text.
+// A checkpoint: one safetensors file with everything that an exact resume needs. Weights are `model.*`, their EMA
+// `average.*`, the optimiser's moments `first_moment.*` and `second_moment.*`; the rest is in the metadata as text.
 #pragma once
 
-#include "model/parameters.h"
-#include "synth/voice_description.h"
 #include "train/optimizer.h"
+#include "train/trainable.h"
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -29,34 +28,40 @@ struct RunPosition {
 };
 
 struct CheckpointHeader {
-  VoiceDescription voice;
+  std::map<std::string, std::string> metadata;  // of what was trained
   RunPosition position;
 };
 
-// Throws Error, and leaves an old file of that name untouched.
-void save_checkpoint(const std::filesystem::path& path, const CheckpointHeader& header, const ParameterLayout& layout,
-                     const OptimizerState& state);
+// Throws Error, and leaves an old file of that name untouched. Parameter names are unique over all groups.
+void save_checkpoint(const std::filesystem::path& path, const CheckpointHeader& header,
+                     const std::vector<ParameterGroup>& groups, const std::vector<OptimizerState>& states);
 
-// Checked whole. `state` has its buffers already, on any device.
 CheckpointHeader read_checkpoint_header(const std::filesystem::path& path);
-void load_checkpoint(const std::filesystem::path& path, const ParameterLayout& layout, OptimizerState& state);
+
+// Verified whole. The states have their buffers already, on any device.
+void load_checkpoint(const std::filesystem::path& path, const std::vector<ParameterGroup>& groups,
+                     std::vector<OptimizerState>& states);
 
 // The checkpoints of a run: `step-00001000.safetensors`, the newest few, and `best.safetensors`.
 class CheckpointFolder {
  public:
+  // Creates the folder if there is none.
   CheckpointFolder(std::filesystem::path folder, int64_t keep);
   ~CheckpointFolder();  // waits for what is being written
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
 
+  const std::filesystem::path& path() const { return folder_; }
+
   // Removes what a run that was killed had half written. For the one that trains: nobody else writes here.
   void remove_leftovers() const;
 
-  // Copies the state and returns; a thread writes it. Throws nothing of that: see `take_error`.
-  void save_in_background(const CheckpointHeader& header, const ParameterLayout& layout, const OptimizerState& state,
-                          bool best);
+  // Copies the states and returns; a thread writes them. Throws nothing of that: see `take_error`. `groups` must stay
+  // until it is done.
+  void save_in_background(const CheckpointHeader& header, const std::vector<ParameterGroup>& groups,
+                          const std::vector<OptimizerState>& states, bool best);
   void wait();
-  // What went wrong with the last write, once.
+  // Why the last write failed, once.
   std::optional<std::string> take_error();
 
   // Moves everything of an earlier run into a folder beside, and returns that; nothing is deleted.

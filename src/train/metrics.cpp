@@ -7,17 +7,23 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
 namespace myxtts {
-namespace {
 
-nlohmann::ordered_json number(double value) {
-  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+double StepMetrics::value(std::string_view name) const {
+  for (const Metric& metric : values) {
+    if (metric.name == name) return metric.value;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
-}  // namespace
+std::string loss_tag(std::string_view loss) {
+  constexpr std::string_view prefix = "loss_";
+  return "loss/" + std::string(loss.starts_with(prefix) ? loss.substr(prefix.size()) : "total");
+}
 
 MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t step) : path_(path) {
   if (std::filesystem::exists(path)) {
@@ -33,48 +39,23 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t step) : path
   if (!file_) fail("metrics", "{}: {}", path.string(), std::strerror(errno));
 }
 
-void MetricsFile::line(const std::string& text) {
+void MetricsFile::add(const StepMetrics& metrics) {
+  nlohmann::ordered_json json;
+  json["step"] = metrics.step;
+  json["epoch"] = metrics.epoch;
+  for (const Metric& metric : metrics.values) {
+    if (!std::isfinite(metric.value)) {
+      json[metric.name] = nullptr;
+    } else if (metric.whole) {
+      json[metric.name] = static_cast<int64_t>(metric.value);
+    } else {
+      json[metric.name] = metric.value;
+    }
+  }
   // A full disk must not end a run: what is missing here is in TensorBoard's file, or lost.
-  std::fwrite((text + "\n").data(), 1, text.size() + 1, file_.get());
+  const std::string line = json.dump() + "\n";
+  std::fwrite(line.data(), 1, line.size(), file_.get());
   std::fflush(file_.get());
-}
-
-void MetricsFile::step(const StepReport& report) {
-  nlohmann::ordered_json json;
-  json["step"] = report.step;
-  json["epoch"] = report.epoch;
-  json["loss"] = number(report.figures.loss);
-  json["loss_prior"] = number(report.figures.prior);
-  json["loss_duration"] = number(report.figures.duration);
-  json["loss_flow"] = number(report.figures.flow);
-  json["lr"] = report.learning_rate;
-  json["grad_norm"] = number(report.figures.gradient_norm);
-  json["step_ms"] = report.step_ms;
-  json["input_wait_ms"] = report.input_wait_ms;
-  json["gpu_busy"] = report.gpu_busy ? nlohmann::ordered_json(*report.gpu_busy) : nlohmann::ordered_json();
-  if (report.gpu_utilisation) json["gpu_utilisation"] = *report.gpu_utilisation;
-  json["captures"] = report.captures;
-  json["retraces"] = report.retraces;
-  json["samples_per_s"] = report.samples_per_s;
-  json["audio_s_per_s"] = report.audio_s_per_s;
-  json["padding"] = report.padding;
-  json["loader_reading"] = report.loader_reading;
-  json["loader_decoding"] = report.loader_decoding;
-  json["loader_features"] = report.loader_features;
-  json["loader_ready"] = report.loader_ready;
-  json["skipped"] = report.figures.skipped_total;
-  line(json.dump());
-}
-
-void MetricsFile::validation(int64_t step, uint64_t epoch, const StepFigures& figures) {
-  nlohmann::ordered_json json;
-  json["step"] = step;
-  json["epoch"] = epoch;
-  json["validation_loss"] = number(figures.loss);
-  json["validation_prior"] = number(figures.prior);
-  json["validation_duration"] = number(figures.duration);
-  json["validation_flow"] = number(figures.flow);
-  line(json.dump());
 }
 
 }  // namespace myxtts

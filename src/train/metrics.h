@@ -1,27 +1,52 @@
-// metrics.jsonl: one object a logged step, whole lines only.
+// Metrics of a run travel by name: whoever measures one names it, and it reaches metrics.jsonl, TensorBoard and the
+// report page by itself. No libtorch here.
 #pragma once
-
-#include "train/figures.h"
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace myxtts {
 
+struct Metric {
+  std::string name;    // key in metrics.jsonl
+  std::string tag;     // in TensorBoard; empty: not there
+  double value = 0;    // not finite: null in metrics.jsonl, absent in TensorBoard
+  bool whole = false;  // a count
+};
+
+// The metrics of one logged step, in the order in which they are written.
+struct StepMetrics {
+  int64_t step = 0;
+  uint64_t epoch = 0;
+  std::vector<Metric> values;
+
+  void add(std::string name, std::string tag, double value) {
+    values.push_back({std::move(name), std::move(tag), value, false});
+  }
+  void add_count(std::string name, std::string tag, int64_t value) {
+    values.push_back({std::move(name), std::move(tag), static_cast<double>(value), true});
+  }
+  // NaN if there is none of that name.
+  double value(std::string_view name) const;
+};
+
+// "loss_prior" -> "loss/prior", "loss" -> "loss/total".
+std::string loss_tag(std::string_view loss);
+
+// metrics.jsonl: one object per logged step, whole lines only.
 class MetricsFile {
  public:
-  // Goes on after `step`: later lines, of a run that was cut off, are removed.
+  // Resumes after `step`: later lines, of a run that was cut off, are removed.
   MetricsFile(const std::filesystem::path& path, int64_t step);
 
-  void step(const StepReport& report);
-  void validation(int64_t step, uint64_t epoch, const StepFigures& figures);
+  void add(const StepMetrics& metrics);
 
  private:
-  void line(const std::string& text);
-
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, std::fclose};
 };

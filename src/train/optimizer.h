@@ -1,5 +1,5 @@
-// AdamW with everything that changes on the device: step count, learning rate, the gradient's norm and whether it is
-// finite. Nothing waits for the host, so an update can be captured and replayed.
+// AdamW with everything that changes on the device: step count, learning rate, gradient norm and whether it is finite.
+// Nothing waits for the host, so an update can be captured and replayed.
 #pragma once
 
 #include "model/parameters.h"
@@ -9,21 +9,21 @@
 
 namespace myxtts {
 
-// All flat, float, in the layout of the weights.
+// Of one parameter group. All flat, float, in the layout of the weights.
 struct OptimizerState {
-  at::Tensor master;   // the weights in full precision; the same memory as the weights where those are float
-  at::Tensor average;  // of the weights over the last steps: what validates and speaks
+  at::Tensor master;  // the weights in full precision; the same memory as the weights if those are float
+  at::Tensor ema;     // EMA of the weights: used for validation and synthesis
   at::Tensor first_moment, second_moment;
   at::Tensor updates;        // scalar: how many were done
-  at::Tensor skipped;        // scalar: how many in a row were not, because the gradient was not finite
+  at::Tensor skipped;        // scalar: how many in a row were not, because the gradient norm was not finite
   at::Tensor skipped_total;  // scalar
 };
 
 OptimizerState make_optimizer_state(const at::Tensor& initial);
 
-// One update from weights.gradients, which are zero afterwards, but for what the next backward writes anew (see
-// Weights::fresh_trunks). Returns the gradient's norm before it was clipped, a
-// scalar on the device. A gradient that is not finite changes nothing but the two counters.
+// One update from weights.gradients, which are zero afterwards, but for what the next backward overwrites (see
+// Weights::fresh_trunks). Returns the gradient norm before clipping, a scalar on the device. A norm that is not finite
+// changes nothing but the two counters.
 at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayout& layout,
                           const at::Tensor& learning_rate, Weights& weights, OptimizerState& state);
 // The same in two passes over memory, on a GPU.

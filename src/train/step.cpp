@@ -7,249 +7,275 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 
 namespace myxtts {
 namespace {
 
-void fill_noise(FlowNoise& noise, uint64_t seed) {
-  const at::Device device = noise.noise.device();
-  at::Generator generator = device.is_cpu() ? at::make_generator<at::CPUGeneratorImpl>(seed)
-                                            : at::globalContext().defaultGenerator(device).clone();
-  generator.set_current_seed(seed);
-  noise.time.uniform_(0, 1, generator);
-  noise.noise.normal_(0, 1, generator);
-}
+constexpr int64_t values_per_group = 3;  // gradient norm, skipped in a row, skipped in all
 
-StepFigures figures_from(const at::Tensor& host) {
-  const float* values = host.const_data_ptr<float>();
-  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6]};
-}
-
-FlowNoise empty_noise(const VoiceBatch& batch) {
-  return {at::empty({batch.mel.size(0)}, batch.mel.options()), at::empty_like(batch.mel)};
-}
+at::Tensor stacked(const std::vector<at::Tensor>& losses) { return at::stack(losses).detach(); }
 
 }  // namespace
 
-TrainingStep::TrainingStep(const Voice& voice, const at::Tensor& initial, const StepSettings& settings)
-    : voice_(voice), settings_(settings) {
-  if (settings.device.is_cuda()) stream_ = use_own_stream(settings.device.index());
-  state_ = make_optimizer_state(initial.to(settings.device, false, true));
-  const bool half = settings.type != at::kFloat;
-  weights_ = make_weights(voice.layout(), half ? state_.master.to(settings.type) : state_.master, true);
-  weights_.fresh_trunks = settings.accumulation == 1 && voice.fuses(weights_.flat) && !settings.inspect;
-  average_ = make_weights(voice.layout(), half ? state_.average.to(settings.type) : state_.average, false);
-  const auto floats = state_.master.options();
-  learning_rate_ = at::zeros({}, floats);
-  sums_ = at::zeros({4}, floats);
-  figures_ = at::zeros({7}, floats);
-  sent_ = at::empty_like(figures_, at::TensorOptions(at::kCPU).pinned_memory(settings.device.is_cuda()));
-  if (stream_) arrival_ = std::make_unique<StreamMark>(settings.device.index());
-  evaluated_ = at::zeros({4}, floats);
-  evaluation_weight_ = at::zeros({}, floats);
-  if (settings.record) recorder_ = make_recorder(settings.device.index());
+TrainingStep::TrainingStep(const Trainable& trainable, const StepSettings& settings)
+    : trainable_(trainable), settings_(settings), groups_(trainable.groups()) {
+  const bool gpu = settings.device.is_cuda(), half = settings.policy.bfloat16;
+  if (gpu) stream_ = use_own_stream(settings.device.index());
+  for (const ParameterGroup& group : groups_) {
+    OptimizerState& state =
+        states_.emplace_back(make_optimizer_state(group.layout->initial(settings.seed).to(settings.device)));
+    Weights& weights =
+        weights_.emplace_back(make_weights(*group.layout, half ? state.master.to(at::kBFloat16) : state.master, true));
+    weights.fresh_trunks =
+        settings.accumulation == 1 && !settings.policy.inspect && trainable.overwrites_gradients(weights);
+    ema_.push_back(make_weights(*group.layout, half ? state.ema.to(at::kBFloat16) : state.ema, false));
+    learning_rates_.push_back(at::zeros({}, state.master.options()));
+  }
+  const auto floats = states_.front().master.options();
+  const auto losses = static_cast<int64_t>(first_loss(groups_.size())), groups = static_cast<int64_t>(groups_.size());
+  readout_.sums = at::zeros({losses}, floats);
+  readout_.values = at::zeros({losses + values_per_group * groups}, floats);
+  readout_.sent = at::empty_like(readout_.values, at::TensorOptions(at::kCPU).pinned_memory(gpu));
+  if (stream_) readout_.arrival = std::make_unique<StreamMark>(settings.device.index());
+  evaluation_.sums = at::zeros({losses}, floats);
+  evaluation_.weight = at::zeros({}, floats);
+  if (settings.policy.capture) captured_.capturer = make_graph_capturer(settings.device.index());
 }
 
 TrainingStep::~TrainingStep() = default;
 
-void TrainingStep::add_gradient(const VoiceBatch& batch, const FlowNoise& noise) {
-  VoiceLosses losses;
-  const auto backward = [&] { add_gradients(losses.total / static_cast<double>(settings_.accumulation), weights_); };
-  if (settings_.inspect) {
-    StepInspector inspector;
-    inspector.watch([&] {
-      losses = voice_.losses(weights_, batch, noise, inspector.eye());
-      inspector.see("the loss", losses.total);
-      backward();
-      StepInspector::see_gradients(voice_.layout(), weights_.gradients);
-    });
-  } else {
-    losses = voice_.losses(weights_, batch, noise);
-    backward();
+size_t TrainingStep::first_loss(size_t group) const {
+  size_t first = 0;
+  for (size_t i = 0; i < group; ++i) first += groups_[i].losses.size();
+  return first;
+}
+
+std::vector<std::string> TrainingStep::loss_names() const {
+  std::vector<std::string> names;
+  for (const ParameterGroup& group : groups_) names.insert(names.end(), group.losses.begin(), group.losses.end());
+  return names;
+}
+
+std::vector<at::Tensor> TrainingStep::losses(size_t group, const std::vector<Weights>& weights, const TensorMap& batch,
+                                             const TensorMap& noise, bool backward) {
+  std::vector<at::Tensor> losses;
+  const auto add = [&] {
+    if (backward) add_gradients(losses.front() / static_cast<double>(settings_.accumulation), weights[group]);
+  };
+  if (!settings_.policy.inspect) {
+    losses = trainable_.losses(group, weights, batch, noise, {});
+    add();
+    return losses;
   }
-  const at::NoGradGuard no_gradients;
-  sums_.add_(at::stack({losses.total, losses.prior, losses.duration, losses.flow}).detach(),
-             1 / static_cast<double>(settings_.accumulation));
+  StepInspector inspector;
+  inspector.watch([&] {
+    losses = trainable_.losses(group, weights, batch, noise, inspector.eye());
+    inspector.see("the loss", losses.front());
+    add();
+    if (backward) StepInspector::see_gradients(*groups_[group].layout, weights[group].gradients);
+  });
+  return losses;
 }
 
-void TrainingStep::add_evaluation(const VoiceBatch& batch, const FlowNoise& noise) {
+void TrainingStep::add_gradient(size_t group, const TensorMap& batch, const TensorMap& noise) {
+  const std::vector<at::Tensor> found = losses(group, weights_, batch, noise, true);
   const at::NoGradGuard no_gradients;
-  VoiceLosses losses;
-  if (settings_.inspect) {
-    StepInspector inspector;
-    inspector.watch([&] { losses = voice_.losses(average_, batch, noise, inspector.eye()); });
-  } else {
-    losses = voice_.losses(average_, batch, noise);
+  const auto first = static_cast<int64_t>(first_loss(group)), count = static_cast<int64_t>(found.size());
+  readout_.sums.narrow(0, first, count).add_(stacked(found), 1 / static_cast<double>(settings_.accumulation));
+}
+
+void TrainingStep::add_evaluation(const TensorMap& batch, const TensorMap& noise) {
+  const at::NoGradGuard no_gradients;
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    const std::vector<at::Tensor> found = losses(group, ema_, batch, noise, false);
+    const auto first = static_cast<int64_t>(first_loss(group)), count = static_cast<int64_t>(found.size());
+    evaluation_.sums.narrow(0, first, count).add_(stacked(found) * evaluation_.weight);
   }
-  evaluated_.add_(at::stack({losses.total, losses.prior, losses.duration, losses.flow}) * evaluation_weight_);
 }
 
-void TrainingStep::apply_gradient() {
+void TrainingStep::apply_gradient(size_t group) {
   const at::NoGradGuard no_gradients;
-  const auto update = settings_.fused && settings_.device.is_cuda() ? update_weights_fused : update_weights;
-  const at::Tensor norm = update(settings_.optimizer, voice_.layout(), learning_rate_, weights_, state_);
-  figures_.copy_(at::cat({sums_, at::stack({norm, state_.skipped, state_.skipped_total})}));
-  sums_.zero_();
+  const auto update = settings_.policy.fused && settings_.device.is_cuda() ? update_weights_fused : update_weights;
+  OptimizerState& state = states_[group];
+  const at::Tensor norm =
+      update(groups_[group].optimizer, *groups_[group].layout, learning_rates_[group], weights_[group], state);
+  const auto losses = readout_.sums.size(0), at_group = losses + values_per_group * static_cast<int64_t>(group);
+  readout_.values.narrow(0, at_group, values_per_group).copy_(at::stack({norm, state.skipped, state.skipped_total}));
+  const auto first = static_cast<int64_t>(first_loss(group)),
+             count = static_cast<int64_t>(groups_[group].losses.size());
+  const at::Tensor sums = readout_.sums.narrow(0, first, count);
+  readout_.values.narrow(0, first, count).copy_(sums);
+  sums.zero_();
 }
 
-void TrainingStep::record(const std::vector<StepSignature>& shapes) {
-  if (!recorder_) return;
-  // The longest first: what it leaves of the recordings' common memory is enough for the others.
+void TrainingStep::capture(const std::vector<StepSignature>& shapes) {
+  if (!captured_.capturer) return;
+  // The longest first: what it leaves in the common memory pool is enough for the others.
   std::vector<StepSignature> longest_first = shapes;
   std::ranges::sort(longest_first, std::greater(), [](const StepSignature& shape) {
     return std::pair(!shape.validation, shape.rows * shape.mel_frames);
   });
-  for (const StepSignature& shape : longest_first) recorded(shape);
-  if (!recorded_update_) recorded_update_ = recorder_->record([this] { apply_gradient(); });
+  for (const StepSignature& shape : longest_first) captured(shape);
+  for (size_t group = captured_.updates.size(); group < groups_.size(); ++group) {
+    captured_.updates.push_back(captured_.capturer->capture([&] { apply_gradient(group); }));
+  }
 }
 
-TrainingStep::Recorded& TrainingStep::recorded(const StepSignature& shape) {
-  const auto found = recorded_.find(shape);
-  if (found != recorded_.end()) return found->second;
-  const auto ints = state_.master.options().dtype(at::kInt);
-  Recorded& made = recorded_[shape];
-  made.batch = {at::full({shape.rows, shape.text_length}, Vocabulary::first_symbol, ints),
-                at::full({shape.rows}, std::min(shape.text_length, shape.mel_frames), ints),
-                at::full({shape.rows}, shape.mel_frames, ints),
-                at::zeros({shape.rows, shape.mel_frames, voice_.spec().n_mels}, state_.master.options())};
-  made.noise = draw_noise(made.batch, 1);
-  const auto work = [&] {
-    shape.validation ? add_evaluation(made.batch, made.noise) : add_gradient(made.batch, made.noise);
+// Runs the first shape of a kind uncaptured once, so that cuBLAS and others create their handles and workspaces outside
+// of a capture. What it added is taken away again; what an accumulated batch had added stays.
+void TrainingStep::warm_up(const std::function<void()>& work) {
+  std::vector<at::Tensor> gradients;
+  for (const Weights& weights : weights_) gradients.push_back(weights.gradients.clone());
+  const at::Tensor sums = readout_.sums.clone(), evaluated = evaluation_.sums.clone();
+  work();
+  for (size_t i = 0; i < weights_.size(); ++i) weights_[i].gradients.copy_(gradients[i]);
+  readout_.sums.copy_(sums);
+  evaluation_.sums.copy_(evaluated);
+}
+
+TrainingStep::CapturedShape& TrainingStep::captured(const StepSignature& shape) {
+  const auto found = captured_.shapes.find(shape);
+  if (found != captured_.shapes.end()) return found->second;
+  CapturedShape& made = captured_.shapes[shape];
+  made.batch = trainable_.example(shape, settings_.device);
+  made.noise = trainable_.make_noise(made.batch);
+  trainable_.draw_noise(made.noise, seeded_generator(settings_.device, 1));
+  const size_t graphs = shape.validation ? 1 : groups_.size();
+  const auto work = [&](size_t group) {
+    shape.validation ? add_evaluation(made.batch, made.noise) : add_gradient(group, made.batch, made.noise);
   };
-  // The first of its kind once as it is, so that libraries have made what they keep; what it added is taken away again.
-  // What a batch that is being accumulated has added stays.
   const auto same_kind = [&](const auto& other) { return other.first.validation == shape.validation; };
-  if (std::ranges::count_if(recorded_, same_kind) == 1) {
-    const at::Tensor gradients = weights_.gradients.clone(), sums = sums_.clone(), evaluated = evaluated_.clone();
-    work();
-    weights_.gradients.copy_(gradients);
-    sums_.copy_(sums);
-    evaluated_.copy_(evaluated);
+  if (std::ranges::count_if(captured_.shapes, same_kind) == 1) {
+    warm_up([&] {
+      for (size_t group = 0; group < graphs; ++group) work(group);
+    });
   }
-  made.work = recorder_->record(work);
+  for (size_t group = 0; group < graphs; ++group) {
+    made.graphs.push_back(captured_.capturer->capture([&] { work(group); }));
+  }
   return made;
 }
 
-void TrainingStep::run(const VoiceBatch& batch, uint64_t seed, bool validation) {
-  if (!recorder_) {
-    const FlowNoise noise = draw_noise(batch, seed);
-    validation ? add_evaluation(batch, noise) : add_gradient(batch, noise);
-    return;
+void TrainingStep::begin(double learning_rate) {
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    learning_rates_[group].fill_(learning_rate * groups_[group].learning_rate_scale);
   }
-  Recorded& shape = recorded(signature_of(batch, validation));
-  shape.batch.tokens.copy_(batch.tokens, true);
-  shape.batch.text_lengths.copy_(batch.text_lengths, true);
-  shape.batch.mel_lengths.copy_(batch.mel_lengths, true);
-  shape.batch.mel.copy_(batch.mel, true);
-  fill_noise(shape.noise, seed);
-  shape.work->replay();
 }
 
-void TrainingStep::add(const VoiceBatch& batch, uint64_t seed) { run(batch, seed, false); }
-
-void TrainingStep::update(double learning_rate) {
-  learning_rate_.fill_(learning_rate);
-  if (recorded_update_) {
-    recorded_update_->replay();
+void TrainingStep::add(const TensorMap& batch, uint64_t seed) {
+  CapturedShape* shape = nullptr;
+  TensorMap noise;
+  if (captured_.capturer) {
+    shape = &captured(signature_of(batch, false));
+    shape->batch.copy_from(batch);
+    trainable_.draw_noise(shape->noise, seeded_generator(settings_.device, seed));
   } else {
-    apply_gradient();
+    noise = trainable_.make_noise(batch);
+    trainable_.draw_noise(noise, seeded_generator(settings_.device, seed));
+  }
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    shape != nullptr ? shape->graphs[group]->replay() : add_gradient(group, batch, noise);
+    if (updates_early(group)) update_group(group);
   }
 }
 
-StepFigures TrainingStep::figures() { return figures_from(figures_.cpu()); }
-
-void TrainingStep::send_figures() {
-  sent_.copy_(figures_, true);
-  if (arrival_) arrival_->set(stream());
+void TrainingStep::update_group(size_t group) {
+  if (group < captured_.updates.size()) {
+    captured_.updates[group]->replay();
+  } else {
+    apply_gradient(group);
+  }
 }
 
-bool TrainingStep::figures_arrived() const { return !arrival_ || arrival_->reached(); }
+void TrainingStep::update() {
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    if (!updates_early(group)) update_group(group);
+  }
+}
 
-StepFigures TrainingStep::sent_figures() const {
-  if (arrival_) arrival_->wait();
-  return figures_from(sent_);
+StepValues TrainingStep::values_from(const at::Tensor& host) const {
+  const float* const values = host.const_data_ptr<float>();
+  const auto losses = static_cast<size_t>(readout_.sums.size(0));
+  StepValues read;
+  read.losses.assign(values, values + losses);
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    const float* const of_group = values + losses + group * values_per_group;
+    read.gradient_norm.push_back(of_group[0]);
+    read.skipped_in_a_row = std::max<double>(read.skipped_in_a_row, of_group[1]);
+    read.skipped_total = std::max<double>(read.skipped_total, of_group[2]);
+  }
+  return read;
+}
+
+StepValues TrainingStep::values() { return values_from(readout_.values.cpu()); }
+
+void TrainingStep::send_values() {
+  readout_.sent.copy_(readout_.values, true);
+  if (readout_.arrival) readout_.arrival->set(stream());
+}
+
+bool TrainingStep::values_arrived() const { return !readout_.arrival || readout_.arrival->reached(); }
+
+StepValues TrainingStep::sent_values() const {
+  if (readout_.arrival) readout_.arrival->wait();
+  return values_from(readout_.sent);
 }
 
 void TrainingStep::begin_evaluation() {
   const at::NoGradGuard no_gradients;
-  if (settings_.type != at::kFloat) average_.flat.copy_(state_.average);
-  evaluated_.zero_();
-  evaluation_weights_ = 0;
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    if (settings_.policy.bfloat16) ema_[group].flat.copy_(states_[group].ema);
+  }
+  evaluation_.sums.zero_();
+  evaluation_.weights = 0;
 }
 
-void TrainingStep::evaluate(const VoiceBatch& batch, uint64_t seed, double weight) {
-  evaluation_weight_.fill_(weight);
-  evaluation_weights_ += weight;
-  run(batch, seed, true);
+void TrainingStep::evaluate(const TensorMap& batch, uint64_t seed, double weight) {
+  evaluation_.weight.fill_(weight);
+  evaluation_.weights += weight;
+  if (!captured_.capturer) {
+    TensorMap noise = trainable_.make_noise(batch);
+    trainable_.draw_noise(noise, seeded_generator(settings_.device, seed));
+    add_evaluation(batch, noise);
+    return;
+  }
+  CapturedShape& shape = captured(signature_of(batch, true));
+  shape.batch.copy_from(batch);
+  trainable_.draw_noise(shape.noise, seeded_generator(settings_.device, seed));
+  shape.graphs.front()->replay();
 }
 
-StepFigures TrainingStep::end_evaluation() {
-  const at::Tensor host = (evaluated_ / std::max(1.0, evaluation_weights_)).cpu();
-  const float* values = host.const_data_ptr<float>();
-  return {values[0], values[1], values[2], values[3]};
+std::vector<double> TrainingStep::end_evaluation() {
+  const at::Tensor host = (evaluation_.sums / std::max(1.0, evaluation_.weights)).cpu();
+  return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
 }
 
 void TrainingStep::reload() {
   const at::NoGradGuard no_gradients;
-  if (settings_.type != at::kFloat) weights_.flat.copy_(state_.master);
-}
-
-Weights TrainingStep::averaged_weights() const {
-  return make_weights(voice_.layout(), state_.average.to(settings_.type), false);
-}
-
-bool uses_fused_kernels(const TrainingConfig& training) {
-  return training.enable_fused_kernels && !training.enable_eager_debug;
-}
-
-StepSettings step_settings(const Config& config, at::Device device) {
-  const TrainingConfig& training = config.training;
-  StepSettings settings;
-  settings.optimizer.weight_decay = training.weight_decay;
-  settings.optimizer.gradient_clip = training.gradient_clip;
-  settings.optimizer.average_decay = training.ema_decay;
-  settings.device = device;
-  settings.type = device.is_cuda() && training.optimization_level != "basic" ? at::kBFloat16 : at::kFloat;
-  settings.accumulation = training.gradient_accumulation_steps;
-  settings.fused = uses_fused_kernels(training);
-  settings.inspect = training.enable_eager_debug;
-  // Without static shapes nearly every batch would be a recording of its own.
-  settings.record =
-      device.is_cuda() && training.enable_graph_mode && !training.enable_eager_debug && config.data.pad_to_fixed_length;
-  return settings;
-}
-
-VoiceBatch wrap_batch(const LoadedBatch& batch, const Corpus& corpus, at::Device device, bool dynamic) {
-  const auto ints = at::TensorOptions().dtype(at::kInt).device(device);
-  VoiceBatch wrapped;
-  wrapped.tokens = at::from_blob(batch.tokens, {batch.rows, batch.text_length}, ints);
-  wrapped.text_lengths = at::from_blob(batch.text_lengths, {batch.rows}, ints);
-  wrapped.mel_lengths = at::from_blob(batch.mel_lengths, {batch.rows}, ints);
-  wrapped.mel = at::from_blob(batch.mel, {batch.rows, batch.mel_frames, batch.n_mels}, ints.dtype(at::kFloat));
-  if (dynamic) {
-    int64_t text = 1, frames = 1;
-    for (const uint32_t clip : batch.clips) {
-      if (clip == no_clip) continue;
-      const ClipLength& length = corpus.index.lengths()[clip];
-      text = std::max<int64_t>(text, length.tokens);
-      frames = std::max<int64_t>(frames, length.mel_frames);
-    }
-    wrapped.tokens = wrapped.tokens.narrow(1, 0, text).contiguous();
-    wrapped.mel = wrapped.mel.narrow(1, 0, frames).contiguous();
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    if (settings_.policy.bfloat16) weights_[group].flat.copy_(states_[group].master);
   }
-  return wrapped;
 }
 
-StepSignature signature_of(const VoiceBatch& batch, bool validation) {
-  return {batch.tokens.size(0), batch.tokens.size(1), batch.mel.size(1), validation};
+std::vector<Weights> TrainingStep::ema_weights() const {
+  std::vector<Weights> weights;
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    weights.push_back(make_weights(
+        *groups_[group].layout, states_[group].ema.to(settings_.policy.bfloat16 ? at::kBFloat16 : at::kFloat), false));
+  }
+  return weights;
 }
 
-FlowNoise draw_noise(const VoiceBatch& batch, uint64_t seed) {
-  FlowNoise noise = empty_noise(batch);
-  fill_noise(noise, seed);
-  return noise;
+StepSignature signature_of(const TensorMap& batch, bool validation) {
+  StepSignature signature;
+  signature.validation = validation;
+  for (const auto& [name, tensor] : batch) {
+    signature.rows = tensor.size(0);
+    if (name == "tokens") signature.text_length = tensor.size(1);
+    if (name == "mel") signature.mel_frames = tensor.size(1);
+  }
+  return signature;
 }
 
 }  // namespace myxtts

@@ -1,13 +1,14 @@
-// One training step: forward, backward, and after the last batch of an accumulation the update. On a GPU both are
-// recorded once a shape and replayed.
+// One training step: forward and backward of every parameter group, and after the last batch of an accumulation the
+// update. On a GPU each is captured once per shape and replayed. One thread; nothing waits for the device except where
+// a comment says so.
 #pragma once
 
-#include "loader/loader.h"
-#include "model/voice.h"
-#include "train/figures.h"
+#include "train/capture.h"
+#include "train/metrics.h"
 #include "train/optimizer.h"
-#include "train/recording.h"
 #include "train/retrace_monitor.h"
+#include "train/step_policy.h"
+#include "train/trainable.h"
 
 #include <cstdint>
 #include <map>
@@ -17,97 +18,106 @@
 namespace myxtts {
 
 struct StepSettings {
-  OptimizerSettings optimizer;
   at::Device device = at::kCPU;
-  at::ScalarType type = at::kFloat;  // of the weights that the model computes with
-  int64_t accumulation = 1;
-  bool record = false;
-  bool fused = true;     // the update; the voice knows for itself
-  bool inspect = false;  // everything that is computed; not with `record`
+  StepPolicy policy;
+  int64_t accumulation = 1;  // batches per update
+  uint64_t seed = 1;         // of the initial weights
+};
+
+// What a step reports, read from the device late and asynchronously.
+struct StepValues {
+  std::vector<double> losses;                      // of all groups, in their order
+  std::vector<double> gradient_norm;               // per group, before clipping
+  double skipped_in_a_row = 0, skipped_total = 0;  // updates, of the group that skipped most
 };
 
 class TrainingStep {
  public:
-  // `initial` is where training starts: float, on the CPU. Keeps a reference to the voice.
-  TrainingStep(const Voice& voice, const at::Tensor& initial, const StepSettings& settings);
+  // Keeps a reference to the trainable.
+  TrainingStep(const Trainable& trainable, const StepSettings& settings);
   ~TrainingStep();
 
-  // Records a step for each of these shapes, before the first; others are recorded when they come. Does nothing where
-  // steps are not recorded.
-  void record(const std::vector<StepSignature>& shapes);
-  int64_t recordings() const { return static_cast<int64_t>(recorded_.size()); }
+  // Captures a step for each of these shapes, before the first; others are captured when they come. Does nothing if
+  // steps are not captured.
+  void capture(const std::vector<StepSignature>& shapes);
+  int64_t captures() const { return static_cast<int64_t>(captured_.shapes.size()); }
 
-  // Adds the gradient of one batch, of as many between two updates as are accumulated. What is random in it follows
-  // from `seed` alone.
-  void add(const VoiceBatch& batch, uint64_t seed);
-  void update(double learning_rate);
+  // A step: begin, add a batch (as many as are accumulated), update. What is random in a batch follows from `seed`
+  // alone.
+  void begin(double learning_rate);
+  void add(const TensorMap& batch, uint64_t seed);
+  void update();
 
   // Of the last update; waits for it.
-  StepFigures figures();
+  StepValues values();
 
   // The same without waiting: sent to the host once the update is done, and read when they have arrived.
-  void send_figures();
-  bool figures_arrived() const;
-  StepFigures sent_figures() const;
+  void send_values();
+  bool values_arrived() const;
+  StepValues sent_values() const;
 
-  // The losses of batches by the averaged weights, each with its weight: begin, evaluate each, and read.
+  // Losses by the EMA weights, the mean over batches by their weights: begin, evaluate each, and read, which waits.
   void begin_evaluation();
-  void evaluate(const VoiceBatch& batch, uint64_t seed, double weight);
-  StepFigures end_evaluation();
+  void evaluate(const TensorMap& batch, uint64_t seed, double weight);
+  std::vector<double> end_evaluation();
 
-  const OptimizerState& state() const { return state_; }
-  OptimizerState& state() { return state_; }
-  void reload();  // after `state().master` was changed from outside
+  const std::vector<ParameterGroup>& groups() const { return groups_; }
+  std::vector<std::string> loss_names() const;
+  const std::vector<OptimizerState>& states() const { return states_; }
+  std::vector<OptimizerState>& states() { return states_; }
+  void reload();  // after the masters were changed from outside
 
-  Weights averaged_weights() const;
+  std::vector<Weights> ema_weights() const;
 
   StreamHandle stream() const { return stream_ ? stream_->handle() : nullptr; }
 
  private:
-  struct Recorded {
-    VoiceBatch batch;  // what is replayed reads from here
-    FlowNoise noise;
-    std::unique_ptr<Recording> work;
+  // Values of the last update on their way to the host.
+  struct Readout {
+    at::Tensor sums;    // of the losses since the last update
+    at::Tensor values;  // losses, then per group norm, skipped in a row, skipped in all
+    at::Tensor sent;    // on the host, pinned
+    std::unique_ptr<StreamMark> arrival;
+  };
+  struct Evaluation {
+    at::Tensor sums, weight;
+    double weights = 0;
+  };
+  struct CapturedShape {
+    TensorMap batch, noise;                              // replays read from here
+    std::vector<std::unique_ptr<CapturedGraph>> graphs;  // per group; for validation one
+  };
+  struct Captured {
+    std::unique_ptr<GraphCapturer> capturer;
+    std::map<StepSignature, CapturedShape> shapes;
+    std::vector<std::unique_ptr<CapturedGraph>> updates;  // per group
   };
 
-  void add_gradient(const VoiceBatch& batch, const FlowNoise& noise);
-  void add_evaluation(const VoiceBatch& batch, const FlowNoise& noise);
-  void apply_gradient();
-  void run(const VoiceBatch& batch, uint64_t seed, bool validation);
-  Recorded& recorded(const StepSignature& shape);
+  size_t first_loss(size_t group) const;
+  std::vector<at::Tensor> losses(size_t group, const std::vector<Weights>& weights, const TensorMap& batch,
+                                 const TensorMap& noise, bool backward);
+  void add_gradient(size_t group, const TensorMap& batch, const TensorMap& noise);
+  void add_evaluation(const TensorMap& batch, const TensorMap& noise);
+  void apply_gradient(size_t group);
+  void update_group(size_t group);
+  bool updates_early(size_t group) const { return settings_.accumulation == 1 && group + 1 < groups_.size(); }
+  StepValues values_from(const at::Tensor& host) const;
+  CapturedShape& captured(const StepSignature& shape);
+  void warm_up(const std::function<void()>& work);
 
-  const Voice& voice_;
-  StepSettings settings_;
+  const Trainable& trainable_;
+  const StepSettings settings_;
+  const std::vector<ParameterGroup> groups_;
   std::unique_ptr<OwnStream> stream_;
-  OptimizerState state_;
-  Weights weights_;
-  Weights average_;  // in the type that the model computes with, for evaluation
-  at::Tensor learning_rate_;
-  at::Tensor sums_;     // of the batches since the last update: total, prior, duration, flow
-  at::Tensor figures_;  // of the last update
-  at::Tensor sent_;     // to the host
-  std::unique_ptr<StreamMark> arrival_;
-  at::Tensor evaluated_, evaluation_weight_;
-  double evaluation_weights_ = 0;
-
-  std::unique_ptr<Recorder> recorder_;
-  std::map<StepSignature, Recorded> recorded_;
-  std::unique_ptr<Recording> recorded_update_;
+  // One entry per group.
+  std::vector<OptimizerState> states_;
+  std::vector<Weights> weights_, ema_;  // in the type that the model computes with
+  std::vector<at::Tensor> learning_rates_;
+  Readout readout_;
+  Evaluation evaluation_;
+  Captured captured_;
 };
 
-// As a configuration asks for it. Without static shapes nothing is recorded: nearly every batch would be a recording of
-// its own.
-StepSettings step_settings(const Config& config, at::Device device);
-
-// Whether the voice computes with fused kernels: not where everything is looked at.
-bool uses_fused_kernels(const TrainingConfig& training);
-
-// The loader's batch as tensors on its device; cut to its longest clip where `dynamic`.
-VoiceBatch wrap_batch(const LoadedBatch& batch, const Corpus& corpus, at::Device device, bool dynamic);
-
-StepSignature signature_of(const VoiceBatch& batch, bool validation);
-
-// Drawn on the device; the same for the same seed.
-FlowNoise draw_noise(const VoiceBatch& batch, uint64_t seed);
+StepSignature signature_of(const TensorMap& batch, bool validation);
 
 }  // namespace myxtts

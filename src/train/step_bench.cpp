@@ -4,6 +4,7 @@
 #include "plan/shapes.h"
 #include "train/kernel_profile.h"
 #include "train/step.h"
+#include "train/voice_trainable.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,11 +30,13 @@ double step_flop(const VoiceSpec& spec, int64_t rows, int64_t tokens, int64_t fr
           block_flop(spec.size.decoder_blocks, spec.size.decoder_width, frames));
 }
 
+constexpr int64_t vocabulary = 60, n_mels = 80;
+
 VoiceSpec bench_voice(const StepBench& bench) {
   VoiceSpec spec;
   spec.size = model_size(bench.size);
-  spec.vocabulary = 60;
-  spec.n_mels = 80;
+  spec.vocabulary = vocabulary;
+  spec.n_mels = n_mels;
   return spec;
 }
 
@@ -41,22 +44,22 @@ StepSettings bench_settings(const StepBench& bench) {
   StepSettings settings;
   const bool gpu = bench.device >= 0;
   if (gpu) settings.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(bench.device));
-  settings.type = gpu && bench.half ? at::kBFloat16 : at::kFloat;
-  settings.record = gpu && bench.record;
-  settings.fused = bench.fused;
+  settings.policy.bfloat16 = gpu && bench.half;
+  settings.policy.capture = gpu && bench.capture;
+  settings.policy.fused = bench.fused;
   return settings;
 }
 
 // Rows of `length`, padded to `shape`.
-VoiceBatch random_batch(const VoiceSpec& spec, int64_t rows, const ClipLength& length, const Shape& shape,
-                        at::Device device) {
+TensorMap random_batch(int64_t rows, const ClipLength& length, const Shape& shape, at::Device device) {
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(device), ints = floats.dtype(at::kInt);
   const int64_t tokens = length.tokens, frames = length.mel_frames;
-  VoiceBatch batch = {at::randint(Vocabulary::first_symbol, spec.vocabulary, {rows, shape.text_length}, ints),
-                      at::full({rows}, tokens, ints), at::full({rows}, frames, ints),
-                      at::randn({rows, shape.mel_frames, spec.n_mels}, floats)};
-  batch.tokens.narrow(1, tokens, shape.text_length - tokens).zero_();
-  batch.mel.narrow(1, frames, shape.mel_frames - frames).zero_();
+  TensorMap batch = {{"tokens", at::randint(Vocabulary::first_symbol, vocabulary, {rows, shape.text_length}, ints)},
+                     {"mel", at::randn({rows, shape.mel_frames, n_mels}, floats)},
+                     {"text_lengths", at::full({rows}, tokens, ints)},
+                     {"mel_lengths", at::full({rows}, frames, ints)}};
+  batch["tokens"].narrow(1, tokens, shape.text_length - tokens).zero_();
+  batch["mel"].narrow(1, frames, shape.mel_frames - frames).zero_();
   return batch;
 }
 
@@ -92,34 +95,35 @@ class Marks {
 }  // namespace
 
 StepTimes measure_step(const StepBench& bench) {
-  const VoiceSpec spec = bench_voice(bench);
-  const Voice voice(spec, bench.fused);
+  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused);
+  const VoiceSpec& spec = trainable.voice().spec();
   const StepSettings settings = bench_settings(bench);
   const bool gpu = bench.device >= 0;
-  TrainingStep step(voice, voice.layout().initial(1), settings);
+  TrainingStep step(trainable, settings);
 
   StepTimes times;
-  times.parameters = voice.layout().parameters();
+  times.parameters = trainable.voice().layout().parameters();
   times.flop = step_flop(spec, bench.rows, bench.tokens, bench.frames);
   ClipLength length;
   length.mel_frames = static_cast<uint32_t>(bench.frames), length.tokens = static_cast<uint32_t>(bench.tokens);
-  const VoiceBatch batch =
-      random_batch(spec, bench.rows, length, {bench.tokens, bench.frames, bench.rows, {}}, settings.device);
-  const Stopwatch recording;
-  step.record({signature_of(batch, false)});
-  times.record_s = recording.seconds();
+  const TensorMap batch =
+      random_batch(bench.rows, length, {bench.tokens, bench.frames, bench.rows, {}}, settings.device);
+  const Stopwatch capturing;
+  step.capture({signature_of(batch, false)});
+  times.capture_s = capturing.seconds();
   uint64_t seed = 0;
   const auto run = [&](int64_t steps) {
     for (int64_t i = 0; i < steps; ++i) {
+      step.begin(1e-4);
       step.add(batch, ++seed);
-      step.update(1e-4);
+      step.update();
     }
   };
   // The first steps on a GPU vary more than later ones: measured is what a long run has.
   const Stopwatch warming;
   do {
     run(3);
-    step.figures();
+    step.values();
   } while (gpu && warming.seconds() < 1);
   std::optional<DeviceTimer> timer;
   if (gpu) timer.emplace(bench.device);
@@ -133,7 +137,7 @@ StepTimes measure_step(const StepBench& bench) {
   if (gpu && bench.profiled_steps > 0) {
     times.kernels = profile_kernels([&] {
       run(bench.profiled_steps);
-      step.figures();
+      step.values();
     });
     for (KernelTime& kernel : times.kernels) {
       kernel.launches /= static_cast<double>(bench.profiled_steps);
@@ -144,14 +148,14 @@ StepTimes measure_step(const StepBench& bench) {
 }
 
 VaryingTimes measure_varying_step(const StepBench& bench, const std::vector<int64_t>& lengths, int64_t most_shapes) {
-  const VoiceSpec spec = bench_voice(bench);
-  const Voice voice(spec, bench.fused);
+  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused);
+  const VoiceSpec& spec = trainable.voice().spec();
   const StepSettings settings = bench_settings(bench);
-  TrainingStep step(voice, voice.layout().initial(1), settings);
+  TrainingStep step(trainable, settings);
 
   std::vector<ClipLength> clips(lengths.size());  // to the plan each batch is one clip
   VaryingTimes times;
-  times.parameters = voice.layout().parameters();
+  times.parameters = trainable.voice().layout().parameters();
   for (size_t i = 0; i < lengths.size(); ++i) {
     const double tokens = static_cast<double>(bench.tokens * lengths[i]) / static_cast<double>(bench.frames);
     clips[i].mel_frames = static_cast<uint32_t>(lengths[i]);
@@ -168,35 +172,36 @@ VaryingTimes measure_varying_step(const StepBench& bench, const std::vector<int6
   times.shapes = static_cast<int64_t>(plan.shapes.size());
 
   std::vector<StepSignature> signatures;
-  std::vector<const VoiceBatch*> batches(lengths.size());
-  std::map<int64_t, VoiceBatch> by_length;
+  std::vector<const TensorMap*> batches(lengths.size());
+  std::map<int64_t, TensorMap> by_length;
   for (const Shape& shape : plan.shapes) {
     signatures.push_back({bench.rows, shape.text_length, shape.mel_frames, false});
     for (const uint32_t clip : shape.clips) {
-      VoiceBatch& batch = by_length[lengths[clip]];
-      if (!batch.mel.defined()) batch = random_batch(spec, bench.rows, clips[clip], shape, settings.device);
+      TensorMap& batch = by_length[lengths[clip]];
+      if (!batch.contains("mel")) batch = random_batch(bench.rows, clips[clip], shape, settings.device);
       batches[clip] = &batch;
     }
   }
-  const Stopwatch recording;
-  step.record(signatures);
-  times.record_s = recording.seconds();
+  const Stopwatch capturing;
+  step.capture(signatures);
+  times.capture_s = capturing.seconds();
   uint64_t seed = 0;
-  const auto run = [&](const VoiceBatch& batch) {
+  const auto run = [&](const TensorMap& batch) {
+    step.begin(1e-4);
     step.add(batch, ++seed);
-    step.update(1e-4);
+    step.update();
   };
   for (const Shape& shape : plan.shapes) run(*batches[shape.clips.front()]);  // what is done once for each
-  step.figures();
+  step.values();
   Marks marks(settings.device);
   marks.mark();
-  for (const VoiceBatch* batch : batches) {
+  for (const TensorMap* batch : batches) {
     run(*batch);
     marks.mark();
   }
-  step.figures();
+  step.values();
   times.step_ms = marks.between_ms();
-  times.captures = step.recordings();
+  times.captures = step.captures();
   return times;
 }
 

@@ -1,4 +1,4 @@
-// How long a training step takes with the data there already: on a batch of one shape, or where lengths vary.
+// How long a training step takes with the data there already: on a batch of one shape, or with lengths that vary.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace myxtts {
 struct StepBench {
   std::string size = "normal";
   int64_t rows = 16, tokens = 150, frames = 800;
-  int device = -1;     // -1: the CPU
-  bool half = true;    // bfloat16 with float masters, on a GPU
-  bool record = true;  // on a GPU
-  bool fused = true;   // kernels
+  int device = -1;      // -1: the CPU
+  bool half = true;     // bfloat16 with float masters, on a GPU
+  bool capture = true;  // on a GPU
+  bool fused = true;    // kernels
   int64_t repeats = 20, steps_each = 10;
   int64_t profiled_steps = 0;  // more steps, watched kernel by kernel; on a GPU
 };
@@ -26,7 +26,7 @@ struct KernelTime {
 
 struct StepTimes {
   std::vector<double> step_ms;  // mean of each repeat
-  double record_s = 0;
+  double capture_s = 0;
   double flop = 0;  // multiplications and additions of the step's matrix products
   int64_t parameters = 0;
   std::vector<KernelTime> kernels;
@@ -37,7 +37,7 @@ StepTimes measure_step(const StepBench& bench);
 // Each step on a batch of another length, padded to one of few shapes.
 struct VaryingTimes {
   std::vector<double> step_ms;  // from step to step; the host never waits
-  double record_s = 0;
+  double capture_s = 0;
   double flop = 0;     // of a step, on average: the matrix products over what is no padding
   double audio_s = 0;  // in all steps, at 22,050 Hz and 256 samples a frame
   double padding = 0;  // share of the frames
@@ -45,7 +45,7 @@ struct VaryingTimes {
 };
 
 // One step for each of `lengths`, in frames; its tokens are to bench.tokens as its frames are to bench.frames. The
-// lengths share at most `most_shapes` shapes, chosen as training chooses them and recorded before the first step.
+// lengths share at most `most_shapes` shapes, chosen as training chooses them and captured before the first step.
 VaryingTimes measure_varying_step(const StepBench& bench, const std::vector<int64_t>& lengths, int64_t most_shapes);
 
 }  // namespace myxtts

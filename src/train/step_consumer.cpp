@@ -2,6 +2,7 @@
 
 #include "train/describe_voice.h"
 #include "train/step.h"
+#include "train/voice_trainable.h"
 
 #include <optional>
 #include <set>
@@ -25,36 +26,43 @@ std::vector<StepSignature> declared_by(const Config& config, const BatchPlan& pl
   return declared;
 }
 
+StepSettings settings_of(const Config& config, at::Device device) {
+  StepSettings settings;
+  settings.device = device;
+  settings.policy = step_policy(config, device.is_cuda());
+  settings.seed = static_cast<uint64_t>(config.training.seed);
+  return settings;
+}
+
 }  // namespace
 
 struct StepConsumer::State {
-  State(const Config& config_, const Corpus& corpus_, const BatchPlan& plan, const Mode& mode)
+  State(const Config& config_, const Corpus& corpus, const BatchPlan& plan, const Mode& mode)
       : config(config_),
-        corpus(corpus_),
         device(device_of(mode)),
-        voice(describe_voice(config, corpus).spec(), uses_fused_kernels(config.training)),
-        step(voice, voice.layout().initial(static_cast<uint64_t>(config.training.seed)), step_settings(config, device)),
+        trainable(describe_voice(config, corpus), {}, step_policy(config, device.is_cuda()).fused),
+        step(trainable, settings_of(config, device)),
         monitor(declared_by(config, plan)) {
-    step.record(declared_by(config, plan));
+    step.capture(declared_by(config, plan));
     if (device.is_cuda()) busy.emplace(device.index());
   }
 
-  void take(const LoadedBatch& batch) {
-    const VoiceBatch wrapped = wrap_batch(batch, corpus, device, !config.data.pad_to_fixed_length);
-    const StepSignature signature = signature_of(wrapped, false);
+  void take(const Batch& batch) {
+    const TensorMap tensors = tensors_of(batch, !config.data.pad_to_fixed_length);
+    const StepSignature signature = signature_of(tensors, false);
     shapes.insert(signature);
     if (auto changed = monitor.see(signature)) changes.push_back(*std::move(changed));
     if (busy) busy->begin(step.stream());
-    step.add(wrapped, ++seed);
-    step.update(config.training.learning_rate);
+    step.begin(config.training.learning_rate);
+    step.add(tensors, ++seed);
+    step.update();
     if (busy) busy->end(step.stream());
-    step.figures();  // waits
+    step.values();  // waits
   }
 
   const Config& config;
-  const Corpus& corpus;
   const at::Device device;
-  const Voice voice;
+  const VoiceTrainable trainable;
   TrainingStep step;
   RetraceMonitor monitor;
   std::optional<BusyClock> busy;
@@ -73,14 +81,14 @@ Consumer StepConsumer::consumer() {
   State* const state = state_.get();
   consumer.name = fmt::format("the {} model on {}", state->config.model.size,
                               state->device.is_cpu() ? "the CPU" : device_name(state->device.index()));
-  consumer.consume = [state](const LoadedBatch& batch) { state->take(batch); };
+  consumer.consume = [state](const Batch& batch) { state->take(batch); };
   consumer.stream = state->step.stream();
   if (state->busy) consumer.take_busy_ms = [state] { return state->busy->take().busy_ms; };
   return consumer;
 }
 
 int64_t StepConsumer::captures() const {
-  return state_->step.recordings() > 0 ? state_->step.recordings() : state_->monitor.captures();
+  return state_->step.captures() > 0 ? state_->step.captures() : state_->monitor.captures();
 }
 int64_t StepConsumer::retraces() const { return state_->monitor.retraces(); }
 std::vector<std::string> StepConsumer::changes() const { return state_->changes; }

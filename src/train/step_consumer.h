@@ -1,4 +1,4 @@
-// The model as something that takes batches: steps of training that nobody keeps, to see how fast they are fed and
+// The model as a consumer of batches: training steps whose result is discarded, to measure how fast they are fed and
 // whether their shapes stay the same. No libtorch here.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace myxtts {
 
 class StepConsumer {
  public:
-  // Records a step for each of the plan's shapes first, where steps are recorded. Keeps the references.
+  // Captures a step for each of the plan's shapes first, if steps are captured. Keeps the reference to the config.
   StepConsumer(const Config& config, const Corpus& corpus, const BatchPlan& plan, const Mode& mode);
   ~StepConsumer();
   StepConsumer(const StepConsumer&) = delete;
@@ -25,7 +25,7 @@ class StepConsumer {
   // Waits until the step is done. What is given refers to this.
   Consumer consumer();
 
-  // Where steps are not recorded, what would have been.
+  // If steps are not captured, the captures that there would have been.
   int64_t captures() const;
   int64_t retraces() const;
   std::vector<std::string> changes() const;   // what changed, a sentence for each retrace

@@ -1,11 +1,12 @@
-// How fast a run goes: time, input, padding and the GPU's work over the steps since it last reported.
+// Speed of a run: time, input wait, padding and the GPU's work over the steps since it last reported. The thread that
+// trains.
 #pragma once
 
 #include "base/clock.h"
 #include "device/device.h"
 #include "device/gpu_readings.h"
 #include "loader/loader.h"
-#include "train/figures.h"
+#include "train/metrics.h"
 
 #include <cstdint>
 #include <functional>
@@ -16,20 +17,21 @@ namespace myxtts {
 
 class StepMeter {
  public:
-  // Measures the GPU's work too; says what cannot be read.
+  // Measures the GPU's work too; warns about what cannot be read.
   void watch_gpu(int device, const std::function<void(const std::string&)>& warn);
 
   // Sums begin at zero.
   void begin(const LoaderStats& loader);
 
   void waited_for_input(double seconds);
-  void add_batch(int64_t clips, double audio_s, int64_t frames, int64_t true_frames);
+  // `frames`: of the padded batch.
+  void add_batch(const Batch& batch, int64_t frames);
   void begin_step(StreamHandle stream);
   void end_step(StreamHandle stream);
   int64_t steps() const { return sums_.steps; }
   double waited_s() const { return waited_s_; }  // since the first step
 
-  // The device has nothing to do until the next step, and that is meant so.
+  // The device is idle until the next step on purpose.
   void rest();
 
   // Time that does not count as training, as long as it lives. One after another, never one in another.
@@ -45,18 +47,19 @@ class StepMeter {
     Stopwatch clock_;
   };
 
-  // What was measured, and begins anew. Where the device has not finished a single step, it is waited for.
-  StepReport report(const LoaderStats& loader, const std::function<void()>& wait_for_device);
+  // Adds what was measured to the metrics, and begins anew. If the device has not finished a single step, it is waited
+  // for.
+  void report(const LoaderStats& loader, const std::function<void()>& wait_for_device, StepMetrics& metrics);
 
  private:
   struct Sums {
     Stopwatch clock;
-    int64_t steps = 0, clips = 0, frames = 0, true_frames = 0;
+    int64_t steps = 0, clips = 0, frames = 0, valid_frames = 0;
     double wait_s = 0, audio_s = 0, paused_s = 0;
     LoaderStats loader;  // when they began
   };
 
-  void report_loader(const LoaderStats& loader, StepReport& report) const;
+  void report_loader(const LoaderStats& loader, StepMetrics& metrics) const;
 
   Sums sums_;
   double waited_s_ = 0;

@@ -1,10 +1,10 @@
-// A training run from its first step, or from where it stopped, to its end.
+// A training run from its first step, or from where it stopped, to its end. No libtorch here.
 #pragma once
 
 #include "corpus/corpus.h"
 #include "loader/mode.h"
 #include "settings/config.h"
-#include "train/figures.h"
+#include "train/metrics.h"
 
 #include <atomic>
 #include <filesystem>
@@ -21,20 +21,24 @@ struct TrainInput {
   bool reset = false;                  // put an earlier run aside and begin anew
 };
 
-// What a run tells while it goes on; called from the thread that trains.
+// What a run reports while it trains; called from the thread that trains.
 struct TrainListener {
   std::function<void(const std::string&)> say, warn;  // also from other threads
-  std::function<void(int64_t step, int64_t total, const StepReport& last)> step;
-  std::function<void(const StepReport&)> logged;
+  std::function<void(int64_t step, int64_t total, const StepMetrics& last)> step;
+  std::function<void(const StepMetrics&)> logged;
 };
 
 struct TrainSummary {
-  int64_t steps = 0, total_steps = 0;
-  int64_t session_steps = 0;  // of them, now
-  double first_loss = 0, last_loss = 0, best_validation = 0;
+  struct Steps {
+    int64_t done = 0, total = 0;
+    int64_t this_session = 0;
+    int64_t captures = 0, retraces = 0, skipped = 0;
+  } steps;
+  struct Losses {
+    double first = 0, last = 0, best_validation = 0;
+  } losses;
   double seconds = 0;     // of this session
   double input_wait = 0;  // share of them
-  int64_t captures = 0, retraces = 0, skipped = 0;
   bool interrupted = false, stopped_early = false;
   std::filesystem::path checkpoint, report;
 };

@@ -1,4 +1,4 @@
-// One update of all weights on a GPU: the gradient's norm in one pass, and everything else in a second.
+// One update of a parameter group on a GPU: the gradient norm in one pass, everything else in a second.
 #pragma once
 
 #include "device/device.h"
@@ -9,37 +9,47 @@
 namespace myxtts {
 
 struct OptimizerSettings {
-  double first_decay = 0.9, second_decay = 0.99, least = 1e-8;
+  double beta1 = 0.9, beta2 = 0.99, eps = 1e-8;
   double weight_decay = 0.01;
-  double gradient_clip = 5;
-  double average_decay = 0.999;
+  double clip_norm = 5;
+  double ema_decay = 0.999;
 };
 
-// When the average of the weights follows them. Young weights change fast: it follows every update at first, and starts
-// short. Later a slow average follows every eighth update, as far as in eight: a fifth of what an update reads and
-// writes is the average.
-struct AverageSchedule {
-  static constexpr int young = 64, every = 8;  // updates
-  static constexpr double slow = 0.99;         // decay
+// The EMA warms up: it follows every update for the first 64, then, if its decay is slow, every eighth with the
+// equivalent decay: the EMA is a fifth of what an update reads and writes.
+struct EmaSchedule {
+  static constexpr int warm_up = 64, interval = 8;  // updates
+  static constexpr double slow_decay = 0.99;
 };
 
-// `elements` is a multiple of 8. See OptimizerState for what is what.
+// Device memory, but for the settings and sizes. See OptimizerState for what is what.
 struct UpdateProblem {
   OptimizerSettings settings;
-  int64_t elements = 0, matrix_elements = 0;  // those that weight decay is for come first
-  int64_t fresh_elements = 0;                 // the first of them, whose gradients backward writes: left as they are
-  bool half = false;                          // gradients and weights are bfloat16
-  void* gradients = nullptr;                  // the others zero afterwards
-  void* weights = nullptr;                    // null: they are the masters
-  float* master = nullptr;
-  float* average = nullptr;
-  float* first_moment = nullptr;
-  float* second_moment = nullptr;
-  const float* learning_rate = nullptr;  // scalars from here on
-  float* updates = nullptr;
-  float* skipped = nullptr;
-  float* skipped_total = nullptr;
-  float* norm = nullptr;  // of the gradient, before it is clipped
+
+  struct Sizes {              // in elements, multiples of 8
+    int64_t all = 0;          // of the flat buffers
+    int64_t matrices = 0;     // the first of them: weight decay is for these alone
+    int64_t overwritten = 0;  // the first of them: backward writes their gradients, so they are not cleared
+  } sizes;
+
+  bool half = false;          // gradients and weights are bfloat16
+  void* gradients = nullptr;  // zero afterwards, but for the overwritten ones
+  void* weights = nullptr;    // null: they are the masters
+
+  struct State {
+    float* master = nullptr;
+    float* ema = nullptr;
+    float* first_moment = nullptr;
+    float* second_moment = nullptr;
+  } state;
+
+  struct Scalars {
+    const float* learning_rate = nullptr;
+    float* updates = nullptr;
+    float* skipped = nullptr;
+    float* skipped_total = nullptr;
+    float* norm = nullptr;  // of the gradient, before clipping
+  } scalars;
 };
 
 size_t update_scratch_bytes();

@@ -187,7 +187,7 @@ def test_the_bounds_of_a_killed_peer():
 
 
 def test_how_many_times_faster_ours_is_at_least():
-    ours = {step_peers.OUR_SHAPES[0]: {"figure": 8.0, "record_s": 0.2, "repeats": 100}}
+    ours = {step_peers.OUR_SHAPES[0]: {"figure": 8.0, "capture_s": 0.2, "repeats": 100}}
     for in_warm_up, wanted in ((True, 500 / (8 + 2)), (False, 500 / 8)):  # 0.2 s of capture over 100 steps count if its warm-up counts
         result = {"stopped": True, "in_warm_up": in_warm_up, "mean_at_least": 500.0, "warm_up_steps": 1, "steps": 0, "longest_step_at_least": 1.0}
         step_peers.compare(FORM, result, {"figure": 9.0}, ours)

@@ -97,7 +97,7 @@ def test_stopped_and_resumed_it_ends_with_the_same_bits(myxtts, tiny, whole):
         if not (run / "step-00000012.safetensors").exists():
             break
         shutil.rmtree(run)  # it was done before the signal came: once more
-    assert "goes on from there" in out and "stopping after this step" in err
+    assert "resumes from there" in out and "stopping after this step" in err
     done = myxtts(*arguments(tiny, run, 12, "--num-workers", 3))
     assert "resumed from" in done.stdout
     assert_same_weights(run / "step-00000012.safetensors", whole / "step-00000012.safetensors")
@@ -157,7 +157,7 @@ def test_a_full_disk_does_not_end_a_run(tiny):
 
     done = subprocess.run([BINARY, *map(str, arguments(tiny, run, 8))], capture_output=True, text=True, timeout=HANG_S, preexec_fn=small_files)
     assert done.returncode == 1  # the last one is lost
-    assert "the checkpoint of step 4 was not written" in done.stderr and "the run goes on" in done.stderr
+    assert "the checkpoint of step 4 was not written" in done.stderr and "the run continues" in done.stderr
     assert "error: [train] the checkpoint of step 8" in done.stderr
     assert [path.name for path in run.glob("*.safetensors") if path.name.startswith("step")] == ["step-00000002.safetensors"]
     assert not list(run.glob(".*.tmp"))

@@ -54,9 +54,9 @@ void report(const std::string& folder, const std::string& file) {
   run.settings = {{"data.batch_size", "56"}, {"data.path", "corpora/<voice> & more"}, {"data.language", "فارسی"}};
   std::vector<float> ramp(80 * 200);
   for (size_t i = 0; i < ramp.size(); ++i) ramp[i] = static_cast<float>(i % 200 + i / 200);
-  run.pictures = {{"A ramp", make_png_heatmap(ramp, 80, 200, {.scale = 3})}};
+  run.pictures = {{"ramp", "A ramp", make_png_heatmap(ramp, 80, 200, {.scale = 3}), 600, 240}};
   const std::vector<std::byte> wav = tone();
-  run.sounds = {{"یک صدا", std::string(reinterpret_cast<const char*>(wav.data()), wav.size())}};
+  run.sounds = {{"tone", "یک صدا", std::string(reinterpret_cast<const char*>(wav.data()), wav.size()), 0, 0}};
   write_file_atomically(file, make_run_report(run));
 }
 

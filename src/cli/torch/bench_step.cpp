@@ -40,7 +40,7 @@ std::vector<int64_t> read_lengths(const std::string& file) {
     }
     lengths.push_back(frames);
   }
-  if (lengths.empty()) reject_input("bench", "{} is empty; --lengths takes a number of frames a line", file);
+  if (lengths.empty()) reject_input("bench", "{} is empty", file, way_out("--lengths takes a number of frames a line"));
   return lengths;
 }
 
@@ -49,9 +49,9 @@ std::string describe(const StepBench& bench, int64_t parameters, const std::stri
   return fmt::format("step, {} ({:.1f} million weights), {}, {}, {}", bench.size, static_cast<double>(parameters) / 1e6,
                      batch, gpu && bench.half ? "bfloat16" : "float",
                      bench.fused ? "fused kernels" : "plain operations") +
-         (!gpu           ? ""
-          : bench.record ? ", recorded"
-                         : ", not recorded");
+         (!gpu            ? ""
+          : bench.capture ? ", recorded"
+                          : ", not recorded");
 }
 
 // What every form of this bench writes; nothing is known of the limit without --tera-flops.
@@ -110,8 +110,8 @@ int bench_varying(const Options& options, const StepBench& bench, const std::str
   console.info("  {:>10.0f} s of audio a second; {:.1f} % of the frames are padding", audio_s_per_s,
                100 * times.padding);
   if (times.captures > 0) {
-    console.info("  {:>10} recorded in {:.2f} s", counted(static_cast<uint64_t>(times.captures), "step"),
-                 times.record_s);
+    console.info("  {:>10} captured in {:.2f} s", counted(static_cast<uint64_t>(times.captures), "step"),
+                 times.capture_s);
   }
   const double limit_ms = options.tera_flops > 0 ? times.flop / (options.tera_flops * 1e12) * 1e3 : 0;
   if (limit_ms > 0) {
@@ -128,7 +128,7 @@ int bench_varying(const Options& options, const StepBench& bench, const std::str
     json["padding"] = times.padding;
     json["audio_s_per_s"] = audio_s_per_s;
     json["tflop"] = times.flop / 1e12;
-    json["record_s"] = times.record_s;
+    json["capture_s"] = times.capture_s;
     write_file_atomically(json_file, json.dump(2) + "\n");
   }
   return 0;
@@ -142,8 +142,8 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
   }
   const bool gpu = options.device == "auto" ? device_count() > 0 : options.device != "cpu";
   if (gpu) bench.device = parse_device(options.device == "auto" ? "cuda:0" : options.device);
-  if (options.level == "basic") bench.half = bench.record = bench.fused = false;
-  if (options.kernels && !gpu) reject_input("bench", "--kernels is for a GPU; give --device cuda:N");
+  if (options.level == "basic") bench.half = bench.capture = bench.fused = false;
+  if (options.kernels && !gpu) reject_input("bench", "--kernels is for a GPU", way_out("give --device cuda:N"));
   bench.profiled_steps = options.kernels ? 5 : 0;
   const std::string name = gpu ? device_name(bench.device) : "CPU";
   if (!options.lengths_file.empty()) return bench_varying(options, bench, name, json_file, console);
@@ -154,9 +154,10 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
   const std::string what = describe(bench, times.parameters,
                                     fmt::format("{} x {} frames x {} tokens", bench.rows, bench.frames, bench.tokens));
   console.info("{}, on {}", what, name);
-  console.info("  {:>10.2f} ms  (median of {} x {} steps, cv {:.2f} %){}", median, times.step_ms.size(),
-               bench.steps_each, 100 * cv,
-               times.record_s > 0 && gpu && bench.record ? fmt::format(", recorded in {:.2f} s", times.record_s) : "");
+  console.info(
+      "  {:>10.2f} ms  (median of {} x {} steps, cv {:.2f} %){}", median, times.step_ms.size(), bench.steps_each,
+      100 * cv,
+      times.capture_s > 0 && gpu && bench.capture ? fmt::format(", captured in {:.2f} s", times.capture_s) : "");
   console.info("  {:>10.2f} TFLOP a step, {:.1f} TFLOP/s", times.flop / 1e12, rate);
   const double limit_ms = options.tera_flops > 0 ? times.flop / (options.tera_flops * 1e12) * 1e3 : 0;
   if (limit_ms > 0) {
@@ -168,7 +169,7 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
     nlohmann::ordered_json json =
         figures_of(what, name, median, limit_ms, options.tera_flops, times.step_ms.size(), cv);
     json["tflop"] = times.flop / 1e12;
-    json["record_s"] = times.record_s;
+    json["capture_s"] = times.capture_s;
     for (const KernelTime& kernel : times.kernels) {
       json["kernels"].push_back({{"name", kernel.name}, {"launches", kernel.launches}, {"ms", kernel.ms}});
     }
@@ -202,12 +203,12 @@ void add_bench_step(CLI::App& bench, Program& program) {
       ->check(CLI::Range(1, 64))
       ->needs(lengths);
   command->add_option("--device", options->device, "auto, cpu or cuda:N")->capture_default_str()->type_name("");
-  command->add_option("--optimization-level", options->level, "basic is float, plain and not recorded")
+  command->add_option("--optimization-level", options->level, "basic: float32, plain operations, no capture")
       ->capture_default_str()
       ->check(CLI::IsMember({"basic", "enhanced", "experimental"}))
       ->type_name("");
   command->add_flag("--kernels", options->kernels, "a table of the step's kernels by time")->excludes(lengths);
-  command->add_flag("!--disable-graph-mode", options->bench.record, "launch every kernel of every step");
+  command->add_flag("!--disable-graph-mode", options->bench.capture, "launch every kernel of every step");
   command->add_flag("!--disable-fused-kernels", options->bench.fused, "plain operations of libtorch");
   command->add_option("--tera-flops", options->tera_flops, "what the device can do in matrix products, for the floor")
       ->type_name("X");

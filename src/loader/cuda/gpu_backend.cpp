@@ -4,11 +4,9 @@
 #include "base/files.h"
 #include "features/mel_gpu.h"
 #include "loader/backend.h"
-#include "loader/batch.h"
 #include "loader/cuda/handles.h"
 #include "loader/cuda/host_cache.h"
 #include "loader/cuda/registered_files.h"
-#include "loader/replace.h"
 
 #include <algorithm>
 #include <cstring>
@@ -19,24 +17,10 @@ namespace myxtts {
 namespace {
 
 constexpr size_t staging_areas = 4;
-constexpr size_t copy_streams = 2;  // in turn, so that the wire does not rest between two batches
+constexpr size_t copy_streams = 2;  // in turn, so that PCIe does not idle between two batches
 constexpr uint64_t nowhere = std::numeric_limits<uint64_t>::max();
 
 uint64_t aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-// What goes to the GPU beside the samples, in one piece: tokens, lengths, and where the samples lie.
-struct HeadLayout {
-  size_t tokens = 0, text_lengths = 0, mel_lengths = 0, clips = 0, bytes = 0;
-
-  HeadLayout() = default;
-  HeadLayout(int64_t rows, int64_t text_length) {
-    const auto count = static_cast<size_t>(rows);
-    text_lengths = count * static_cast<size_t>(text_length) * sizeof(int32_t);
-    mel_lengths = text_lengths + count * sizeof(int32_t);
-    clips = aligned(mel_lengths + count * sizeof(int32_t));
-    bytes = clips + count * sizeof(GpuClip);
-  }
-};
 
 // A clip that is kept, is on its way there, or could not be read.
 struct CachedClip {
@@ -45,9 +29,7 @@ struct CachedClip {
   GpuClip where;                            // on the GPU; of one in host memory all but the place
   std::byte* host = nullptr;                // its place in host memory; null: it is kept on the GPU
   std::span<const std::byte> host_samples;  // what is uploaded of it
-  double seconds = 0;
-  uint32_t mel_frames = 0;
-  std::vector<uint16_t> tokens;
+  RowValues values;
 };
 
 struct Row {
@@ -61,7 +43,8 @@ struct Row {
   GpuClip clip;
 };
 
-// Pinned memory that a batch is read into: its head, then its samples.
+// Pinned memory that a batch is read into: its head, then its samples. The head is what goes to the GPU beside them:
+// the arrays filled on the host, and a table of where the samples lie.
 struct Slab {
   explicit Slab(size_t bytes) : memory(bytes, true) {}
   HostBuffer memory;
@@ -70,7 +53,7 @@ struct Slab {
 
 struct SlotState {
   DeviceBuffer memory;  // head and mel
-  HeadLayout head;
+  uint64_t table = 0;   // where the table begins in the head
   Slab* slab = nullptr;
   uint64_t staging = 0;  // its staging area in the arena
   uint64_t base = 0;     // where its samples go: there, or to where they stay
@@ -112,7 +95,7 @@ class GpuBackend : public LoaderBackend {
  public:
   GpuBackend(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options)
       : corpus_(corpus),
-        plan_(plan),
+        builder_(corpus, plan, options.arrays, options.world_size),
         device_(options.device),
         overlap_(options.overlap),
         files_(options.device),
@@ -123,7 +106,6 @@ class GpuBackend : public LoaderBackend {
         host_cache_(corpus.index.size() > 0 && corpus.index.clip(0).place.part ? 0 : options.host_cache_bytes),
         copies_(copy_streams) {
     CUDA_CHECK(cudaSetDevice(device_));
-    uint64_t mel_bytes = 0;
     MelGpuLimits limits;
     for (const Shape& shape : plan.shapes()) {
       const int64_t rows = shape.batch_size / static_cast<int64_t>(options.world_size);
@@ -131,9 +113,6 @@ class GpuBackend : public LoaderBackend {
       for (const uint32_t clip : shape.clips) row_bytes = std::max(row_bytes, corpus.index.loaded_bytes(clip));
       row_bytes_.push_back(aligned(row_bytes));
       half_batch_bytes_ = std::max(half_batch_bytes_, static_cast<uint64_t>(rows) * row_bytes_.back());
-      head_bytes_ = std::max(head_bytes_, aligned(HeadLayout(rows, shape.text_length).bytes));
-      mel_bytes =
-          std::max(mel_bytes, static_cast<uint64_t>(rows * shape.mel_frames * corpus.mel.n_mels) * sizeof(float));
       limits.clips = std::max(limits.clips, static_cast<int>(rows));
       limits.frames = std::max(limits.frames, shape.mel_frames);
       limits.samples = std::max(limits.samples, (shape.mel_frames + 8) * corpus.mel.hop_length + corpus.mel.n_fft);
@@ -141,13 +120,14 @@ class GpuBackend : public LoaderBackend {
     for (const auto& [rate, count] : corpus.index.summary().sample_rates)
       limits.sample_rates.push_back(std::stoi(rate));
     mel_ = std::make_unique<MelGpu>(corpus.mel, device_, limits);
+    head_bytes_ = builder_.max_host_bytes() + aligned(static_cast<uint64_t>(limits.clips) * sizeof(GpuClip));
     batch_bytes_ = 2 * half_batch_bytes_;  // clips as planned, and a place for each row's substitute
     for (size_t i = 0; i < slab_count(options); ++i) {
       slabs_.push_back(std::make_unique<Slab>(head_bytes_ + batch_bytes_));
       free_slabs_.push(slabs_.back().get());
     }
     arena_ = DeviceBuffer(device_, staging_areas * batch_bytes_ + cache_end_);
-    for (SlotState& slot : slots_) slot.memory = DeviceBuffer(device_, head_bytes_ + mel_bytes);
+    for (SlotState& slot : slots_) slot.memory = DeviceBuffer(device_, head_bytes_ + builder_.max_computed_bytes());
     if (cache_end_ + options.host_cache_bytes > 0) cached_.resize(corpus.index.size());
   }
 
@@ -157,11 +137,13 @@ class GpuBackend : public LoaderBackend {
     CUDA_CHECK(cudaSetDevice(device_));
     SlotState& state = slots_[slot.number];
     const std::optional<Slab*> slab = free_slabs_.pop();
-    if (!slab) fail("loader", "it was stopped");
+    if (!slab) fail_as(ErrorCode::stopped, "loader", "it was stopped");
     state.slab = *slab;
     state.slab->copied.wait();
-    state.head = HeadLayout(slot.batch.rows, slot.batch.text_length);
-    std::memset(state.slab->memory.data(), 0, state.head.bytes);
+    auto* const memory = static_cast<std::byte*>(state.memory.data());
+    builder_.place(slot.batch, memory, memory + head_bytes_, device_);
+    state.table = builder_.host_bytes(slot.batch);
+    std::memset(state.slab->memory.data(), 0, state.table);
     const size_t count = slot.planned.clips.size();
     state.rows.assign(count, Row());
     state.shape = slot.batch.shape;
@@ -201,20 +183,15 @@ class GpuBackend : public LoaderBackend {
     SlotState& state = slots_[slot.number];
     Row& one = state.rows[row];
     uint64_t bytes = 0;
-    const auto load = [&](const CorpusClip& clip) {
-      const std::vector<uint16_t> tokens = tokens_of(corpus_, clip);
-      bytes = load_samples(clip, slot, row);
-      put_head(state, slot.batch, row, tokens, clip.length.mel_frames);
-      slot.seconds[row] = clip.seconds();
-      if (one.cached != nullptr && !one.from_cache) {
-        one.cached->tokens = tokens, one.cached->mel_frames = clip.length.mel_frames;
-        one.cached->seconds = clip.seconds(), one.cached->where = one.clip;
-        if (one.cached->host != nullptr) one.cached->host_samples = one.mapped;
-      }
-    };
-    slot.batch.clips[row] =
-        load_or_replace(corpus_, plan_, slot.batch.shape, slot.planned.clips[row], slot.bad[row], load);
-    if (slot.batch.clips[row] == no_clip) one.clip = {}, one.in_slab = one.set_apart = false, one.mapped = {};
+    RowValues values =
+        builder_.build(slot.batch, state.slab->memory.data(), row, slot.planned.clips[row], slot.bad[row],
+                       [&](const CorpusClip& clip) { bytes = load_samples(clip, slot, row); });
+    if (slot.batch.clips[row] == no_clip) {
+      one.clip = {}, one.in_slab = one.set_apart = false, one.mapped = {};
+    } else if (one.cached != nullptr && !one.from_cache) {
+      one.cached->values = std::move(values), one.cached->where = one.clip;
+      if (one.cached->host != nullptr) one.cached->host_samples = one.mapped;
+    }
     // A substitute is not kept: it is looked for again each time.
     if (one.cached != nullptr && !one.from_cache) {
       one.cached->state = slot.bad[row].empty() ? CachedClip::State::here : CachedClip::State::lost;
@@ -225,26 +202,25 @@ class GpuBackend : public LoaderBackend {
   void finish(LoaderSlot& slot) override {
     CUDA_CHECK(cudaSetDevice(device_));
     SlotState& state = slots_[slot.number];
-    LoadedBatch& batch = slot.batch;
+    Batch& batch = slot.batch;
     std::byte* const host = state.slab->memory.data();
     for (size_t row = 0; row < state.rows.size(); ++row) {
       Row& one = state.rows[row];
       if (!one.from_cache) continue;
       if (one.cached->state == CachedClip::State::here) {
-        put_head(state, batch, row, one.cached->tokens, one.cached->mel_frames);
+        builder_.fill(batch, host, row, one.cached->values);
         one.clip = one.cached->where;
         if (one.cached->host != nullptr) {
           one.mapped = one.cached->host_samples;
           one.clip.offset_bytes = place_on_gpu(state, one.offset);
         }
-        slot.seconds[row] = one.cached->seconds;
       } else {  // it turned out to be broken after this batch had counted on it
         one.from_cache = false, one.cached = nullptr;
         make_row(slot, row);
       }
     }
     bool plain = true;
-    auto* const table = reinterpret_cast<GpuClip*>(host + state.head.clips);
+    auto* const table = reinterpret_cast<GpuClip*>(host + state.table);
     for (size_t row = 0; row < state.rows.size(); ++row) {
       const GpuClip& clip = table[row] = state.rows[row].clip;
       plain =
@@ -257,17 +233,15 @@ class GpuBackend : public LoaderBackend {
     const cudaStream_t copies = copies_[slot.sequence % copy_streams].get();
     state.consumed.hold_up(copies);
     copy_samples(slot.sequence, state, arena, copies);
-    CUDA_CHECK(cudaMemcpyAsync(memory, host, state.head.bytes, cudaMemcpyHostToDevice, copies));
+    const uint64_t head_bytes = state.table + state.rows.size() * sizeof(GpuClip);
+    CUDA_CHECK(cudaMemcpyAsync(memory, host, head_bytes, cudaMemcpyHostToDevice, copies));
     state.slab->copied.record(copies);
     state.slab->copied.hold_up(features_.get());
     free_slabs_.push(std::exchange(state.slab, nullptr));
 
-    batch.tokens = reinterpret_cast<int32_t*>(memory);
-    batch.text_lengths = reinterpret_cast<int32_t*>(memory + state.head.text_lengths);
-    batch.mel_lengths = reinterpret_cast<int32_t*>(memory + state.head.mel_lengths);
-    batch.mel = reinterpret_cast<float*>(memory + head_bytes_);
-    mel_->run(arena, reinterpret_cast<const GpuClip*>(memory + state.head.clips), static_cast<int>(batch.rows), plain,
-              batch.mel, batch.mel_frames, MelType::float32, 0.0F, features_.get());
+    const Array& mel = batch["mel"];
+    mel_->run(arena, reinterpret_cast<const GpuClip*>(memory + state.table), static_cast<int>(batch.rows()), plain,
+              mel.data, mel.dims[1], MelType::float32, 0.0F, features_.get());
     state.ready.record(features_.get());
     if (!overlap_) state.ready.wait();
   }
@@ -323,22 +297,14 @@ class GpuBackend : public LoaderBackend {
     }
   }
 
-  void put_head(SlotState& state, const LoadedBatch& batch, size_t row, const std::vector<uint16_t>& tokens,
-                uint32_t mel_frames) const {
-    std::byte* const host = state.slab->memory.data();
-    auto* const numbers = reinterpret_cast<int32_t*>(host) + static_cast<int64_t>(row) * batch.text_length;
-    std::copy(tokens.begin(), tokens.end(), numbers);
-    reinterpret_cast<int32_t*>(host + state.head.text_lengths)[row] = static_cast<int32_t>(tokens.size());
-    reinterpret_cast<int32_t*>(host + state.head.mel_lengths)[row] = static_cast<int32_t>(mel_frames);
-  }
-
   // Where in the slab `bytes` bytes of the row go: where it was planned, or to the row's place for substitutes.
   uint64_t place_in_slab(const LoaderSlot& slot, size_t row, uint64_t bytes) {
     Row& one = slots_[slot.number].rows[row];
     one.set_apart = one.offset >= slots_[slot.number].planned_bytes || bytes > one.room;
     if (!one.set_apart) return one.offset;
     const uint64_t room = row_bytes_[slot.batch.shape];
-    if (bytes > room) fail("loader", "a clip has {} bytes where the index says at most {}", bytes, room);
+    if (bytes > room)
+      fail_as(ErrorCode::changed, "loader", "a clip has {} bytes where the index says at most {}", bytes, room);
     return half_batch_bytes_ + row * room;
   }
 
@@ -401,7 +367,7 @@ class GpuBackend : public LoaderBackend {
   }
 
   [[noreturn]] static void changed(const CorpusClip& clip) {
-    fail("loader", "{} has changed since the corpus was prepared", clip.place.name());
+    fail_as(ErrorCode::changed, "loader", "{} has changed since the corpus was prepared", clip.place.name());
   }
 
   static WavLayout layout_of(const CorpusClip& clip, std::span<const std::byte> bytes) {
@@ -448,7 +414,7 @@ class GpuBackend : public LoaderBackend {
   }
 
   const Corpus& corpus_;
-  const BatchPlan& plan_;
+  const RowBuilder builder_;
   const int device_;
   const bool overlap_;
   uint64_t half_batch_bytes_ = 0, batch_bytes_ = 0, head_bytes_ = 0;

@@ -1,5 +1,4 @@
 #include "device/device.h"
-#include "loader/batch_memory.h"
 #include "loader/crossing.h"
 #include "loader/cuda/handles.h"
 
@@ -34,17 +33,16 @@ class GpuLink : public CrossingLink {
   StreamHandle stream() override { return leaving_->get(); }
   std::byte* place(size_t number) override { return static_cast<std::byte*>(places_[number].memory.data()); }
 
-  void carry(size_t number, const LoadedBatch& from, const LoadedBatch& to) override {
+  void carry(size_t number, const Batch& from, const Batch& to) override {
     Place& place = places_[number];
     CUDA_CHECK(cudaSetDevice(link_.data_device));
     if (link_.staged) {
       carry_staged(place, from, to);
     } else {
-      const auto sources = arrays_of(from), targets = arrays_of(to);
       place.released->hold_up(leaving_->get());
-      for (size_t i = 0; i < sources.size(); ++i) {
-        CUDA_CHECK(cudaMemcpyPeerAsync(targets[i].data, link_.model_device, sources[i].data, link_.data_device,
-                                       sources[i].bytes, leaving_->get()));
+      for (size_t i = 0; i < from.arrays.size(); ++i) {
+        CUDA_CHECK(cudaMemcpyPeerAsync(to.arrays[i].data, link_.model_device, from.arrays[i].data, link_.data_device,
+                                       from.arrays[i].bytes(), leaving_->get()));
       }
       place.arrived->record(leaving_->get());
     }
@@ -79,22 +77,21 @@ class GpuLink : public CrossingLink {
     }
   }
 
-  void carry_staged(Place& place, const LoadedBatch& from, const LoadedBatch& to) {
-    LoadedBatch between = to;
-    lay_out(between, place.host.data());
-    const auto sources = arrays_of(from), halts = arrays_of(between), targets = arrays_of(to);
+  void carry_staged(Place& place, const Batch& from, const Batch& to) {
+    Batch between = to;
+    place_arrays(between, place.host.data(), -1);
     place.arrived->hold_up(leaving_->get());  // what lay in the host memory before
-    for (size_t i = 0; i < sources.size(); ++i) {
-      CUDA_CHECK(
-          cudaMemcpyAsync(halts[i].data, sources[i].data, sources[i].bytes, cudaMemcpyDeviceToHost, leaving_->get()));
+    for (size_t i = 0; i < from.arrays.size(); ++i) {
+      CUDA_CHECK(cudaMemcpyAsync(between.arrays[i].data, from.arrays[i].data, from.arrays[i].bytes(),
+                                 cudaMemcpyDeviceToHost, leaving_->get()));
     }
     place.left->record(leaving_->get());
     CUDA_CHECK(cudaSetDevice(link_.model_device));
     place.left->hold_up(arriving_->get());
     place.released->hold_up(arriving_->get());
-    for (size_t i = 0; i < sources.size(); ++i) {
-      CUDA_CHECK(
-          cudaMemcpyAsync(targets[i].data, halts[i].data, sources[i].bytes, cudaMemcpyHostToDevice, arriving_->get()));
+    for (size_t i = 0; i < from.arrays.size(); ++i) {
+      CUDA_CHECK(cudaMemcpyAsync(to.arrays[i].data, between.arrays[i].data, from.arrays[i].bytes(),
+                                 cudaMemcpyHostToDevice, arriving_->get()));
     }
     place.arrived->record(arriving_->get());
   }

@@ -1,50 +1,80 @@
 #include "loader/upload.h"
 
-#include "loader/batch_memory.h"
+#include "base/error.h"
 #include "loader/cuda/handles.h"
 
-#include <utility>
+#include <array>
+#include <atomic>
 
 namespace myxtts {
 namespace {
 
+constexpr size_t max_leases = 4;  // batches on the GPU at a time
+
 class Upload : public BatchSource {
  public:
   Upload(std::unique_ptr<BatchSource> loader, int device, size_t batch_bytes)
-      : loader_(std::move(loader)), device_(device), memory_(device, batch_bytes) {}  // sets the device
-
-  const LoadedBatch& next(StreamHandle consumer) override {
-    CUDA_CHECK(cudaSetDevice(device_));
-    copied_.wait();  // the loader may now write to where it was copied from
-    const LoadedBatch& from = loader_->next(nullptr);
-    batch_ = from;
-    lay_out(batch_, static_cast<std::byte*>(memory_.data()));
-    const auto sources = arrays_of(from), targets = arrays_of(batch_);
-    // In the consumer's stream the batch before is done with.
-    for (size_t i = 0; i < sources.size(); ++i) {
-      CUDA_CHECK(cudaMemcpyAsync(targets[i].data, sources[i].data, sources[i].bytes, cudaMemcpyHostToDevice, consumer));
-    }
-    copied_.record(consumer);
-    return batch_;
+      : state_(std::make_shared<State>(std::move(loader), device)) {
+    for (Place& place : state_->places) place.memory = DeviceBuffer(device, batch_bytes);
   }
-  LoaderStats stats() const override { return loader_->stats(); }
-  void stop() override { loader_->stop(); }
 
-  ~Upload() override { cudaEventSynchronize(copied_.get()); }
-  Upload(const Upload&) = delete;
-  Upload& operator=(const Upload&) = delete;
+  BatchLease next(StreamHandle consumer) override {
+    State& state = *state_;
+    CUDA_CHECK(cudaSetDevice(state.device));
+    state.copied.wait();
+    state.copied_from.reset();  // the loader may now write there again
+    Place* free = nullptr;
+    for (Place& place : state.places) {
+      if (!place.leased) free = &place;
+    }
+    if (free == nullptr) fail("loader", "all {} batches on the GPU are held", max_leases, way_out("let go of one"));
+    state.copied_from = state.loader->next(nullptr);
+    const Batch& from = *state.copied_from;
+    free->batch = from;
+    place_arrays(free->batch, static_cast<std::byte*>(free->memory.data()), state.device);
+    free->released.hold_up(consumer);
+    for (size_t i = 0; i < from.arrays.size(); ++i) {
+      CUDA_CHECK(cudaMemcpyAsync(free->batch.arrays[i].data, from.arrays[i].data, from.arrays[i].bytes(),
+                                 cudaMemcpyHostToDevice, consumer));
+    }
+    state.copied.record(consumer);
+    free->leased = true;
+    return {&free->batch, [shared = state_, free, consumer](const Batch*) {
+              cudaSetDevice(shared->device);
+              cudaEventRecord(free->released.get(), consumer);  // an error shows at the next call
+              free->leased = false;
+            }};
+  }
+  LoaderStats stats() const override { return state_->loader->stats(); }
+  void stop() override { state_->loader->stop(); }
 
  private:
-  const std::unique_ptr<BatchSource> loader_;
-  const int device_;
-  DeviceBuffer memory_;
-  Event copied_;
-  LoadedBatch batch_;
+  struct Place {
+    DeviceBuffer memory;
+    Batch batch;
+    Event released;
+    std::atomic<bool> leased = false;
+  };
+  struct State {
+    State(std::unique_ptr<BatchSource> source, int number) : loader(std::move(source)), device(number) {}
+    ~State() { cudaEventSynchronize(copied.get()); }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+
+    std::unique_ptr<BatchSource> loader;
+    int device;
+    BatchLease copied_from;
+    Event copied;
+    std::array<Place, max_leases> places;
+  };
+
+  std::shared_ptr<State> state_;  // leases share it
 };
 
 }  // namespace
 
 std::unique_ptr<BatchSource> upload_when_taken(std::unique_ptr<BatchSource> loader, int device, size_t batch_bytes) {
+  CUDA_CHECK(cudaSetDevice(device));  // its events belong there
   return std::make_unique<Upload>(std::move(loader), device, batch_bytes);
 }
 

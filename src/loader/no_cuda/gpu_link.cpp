@@ -4,7 +4,7 @@
 namespace myxtts {
 
 std::unique_ptr<CrossingLink> make_gpu_link(const CrossingOptions&, const GpuLinkOptions&) {
-  reject_input("loader", "this program was built without CUDA; leave out --data-gpu and --model-gpu");
+  reject_input("loader", "this program was built without CUDA", way_out("leave out --data-gpu and --model-gpu"));
 }
 
 }  // namespace myxtts

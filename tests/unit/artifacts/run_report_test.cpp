@@ -71,8 +71,8 @@ TEST_F(RunReport, a_run_without_lines_still_has_a_page) {
 TEST_F(RunReport, settings_pictures_and_sounds_are_shown_and_escaped) {
   RunRecord run = read("{\"step\":1,\"loss\":4}\n");
   run.settings = {{"data.batch_size", "56"}, {"data.path", "<script>\"a&b\""}};
-  run.pictures = {{"alignment <1>", "png"}};
-  run.sounds = {{"سلام", "wav!"}};
+  run.pictures = {{"alignment", "alignment <1>", "png", 1, 1}};
+  run.sounds = {{"spoken", "سلام", "wav!", 8000, 1}};
   const std::string page = make_run_report(run);
   EXPECT_TRUE(has(page, "<td dir=\"auto\">&lt;script&gt;&quot;a&amp;b&quot;</td>"));
   EXPECT_TRUE(has(page, "alt=\"alignment &lt;1&gt;\" src=\"data:image/png;base64,cG5n\""));

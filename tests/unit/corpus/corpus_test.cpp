@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "corpus/rows.h"
-#include "loader/batch.h"
+#include "loader/make_batch.h"
 #include "plan/shapes.h"
 #include "text/utf8.h"
 
@@ -15,6 +15,10 @@
 namespace myxtts {
 namespace {
 namespace fs = std::filesystem;
+
+BatchLease batch_of(const Corpus& corpus, const BatchPlan& plan, uint64_t epoch, size_t threads) {
+  return make_batch(RowBuilder(corpus, plan, voice_arrays(), 1), plan.batch(epoch, 0), threads);
+}
 
 class CorpusFolder : public testing::Test {
  protected:
@@ -105,7 +109,7 @@ TEST_F(CorpusFolder, overlong_clips_are_cut_and_listed_when_asked) {
   EXPECT_EQ(config.data.max_text_length, cut.length.tokens);
   config.data.batch_size = {3, 3};
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).shapes, 1);
-  EXPECT_TRUE(make_batch(corpus, plan, plan.batch(0, 0), 1).replaced.empty());
+  EXPECT_TRUE(batch_of(corpus, plan, 0, 1)->replaced.empty());
 }
 
 TEST_F(CorpusFolder, an_index_is_used_again_until_something_changes) {
@@ -187,8 +191,7 @@ TEST_F(CorpusFolder, silence_is_trimmed_once_and_the_batch_has_the_rest) {
   EXPECT_NEAR(static_cast<double>(trimmed.first_sample), 22050, 1600);
   EXPECT_NEAR(static_cast<double>(trimmed.samples), 22050, 3200);
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).shapes, 1);
-  EXPECT_EQ(make_batch(corpus, plan, plan.batch(0, 0), 1).mel_lengths.at(0),
-            static_cast<int32_t>(trimmed.length.mel_frames));
+  EXPECT_EQ(batch_of(corpus, plan, 0, 1)->lengths.at(0).mel_frames, static_cast<int32_t>(trimmed.length.mel_frames));
 }
 
 TEST_F(CorpusFolder, every_layout_is_read) {
@@ -242,13 +245,14 @@ TEST_F(CorpusFolder, a_batch_is_the_same_for_any_number_of_threads_and_padded_wi
   config.data.batch_size = {3, 3};
   const Corpus corpus = open();
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).shapes, 1);
-  const Batch one = make_batch(corpus, plan, plan.batch(0, 0), 1), four = make_batch(corpus, plan, plan.batch(0, 0), 4);
-  EXPECT_EQ(one.hash(), four.hash());
-  EXPECT_NE(one.hash(), make_batch(corpus, plan, plan.batch(1, 0), 1).hash());
-  for (int64_t row = 0; row < one.rows; ++row) {
-    const auto last = static_cast<size_t>(((row + 1) * one.mel_frames - 1) * one.n_mels);
-    if (one.mel_lengths[static_cast<size_t>(row)] < one.mel_frames) {
-      EXPECT_EQ(one.mel[last], 0.0F);
+  const BatchLease one = batch_of(corpus, plan, 0, 1), four = batch_of(corpus, plan, 0, 4);
+  EXPECT_EQ(one->hash(), four->hash());
+  EXPECT_NE(one->hash(), batch_of(corpus, plan, 1, 1)->hash());
+  const Array& mel = (*one)["mel"];
+  for (int64_t row = 0; row < one->rows(); ++row) {
+    const auto last = static_cast<size_t>(((row + 1) * mel.dims[1] - 1) * mel.dims[2]);
+    if (one->lengths[static_cast<size_t>(row)].mel_frames < mel.dims[1]) {
+      EXPECT_EQ(mel.values<float>()[last], 0.0F);
     }
   }
 }
@@ -263,19 +267,19 @@ TEST_F(CorpusFolder, a_clip_that_breaks_later_is_replaced_by_the_same_one_each_t
   write_file_atomically(folder / "wavs" / "e.wav", "broken");  // not audio
   std::vector<std::string> ids;
   for (uint64_t epoch = 0; epoch < 3; ++epoch) {
-    const Batch batch = make_batch(corpus, plan, plan.batch(epoch, 0), 2);
-    ASSERT_GE(batch.replaced.size(), 2U);
+    const BatchLease batch = batch_of(corpus, plan, epoch, 2);
+    ASSERT_GE(batch->replaced.size(), 2U);
     std::set<std::string> bad;
-    for (const BadClip& one : batch.replaced) {
+    for (const BadClip& one : batch->replaced) {
       bad.insert(one.id);
       EXPECT_FALSE(one.replaced_by.empty());
       EXPECT_EQ(one.code, ErrorCode::changed);  // both have another size
       EXPECT_EQ(one.byte, -1);
     }
     EXPECT_EQ(bad, (std::set<std::string>{"c", "e"}));
-    EXPECT_EQ(batch.clips.size(), 5U);
+    EXPECT_EQ(batch->clips.size(), 5U);
     std::vector<std::string> sorted;
-    for (const uint32_t clip : batch.clips) sorted.push_back(corpus.clip(clip).id);
+    for (const uint32_t clip : batch->clips) sorted.push_back(corpus.clip(clip).id);
     std::sort(sorted.begin(), sorted.end());
     if (!ids.empty()) {
       EXPECT_EQ(sorted, ids);
@@ -284,13 +288,13 @@ TEST_F(CorpusFolder, a_clip_that_breaks_later_is_replaced_by_the_same_one_each_t
   }
   const fs::path file = folder / "quarantine.jsonl";
   Quarantine quarantine(file);
-  for (int i = 0; i < 2; ++i) quarantine.add(make_batch(corpus, plan, plan.batch(0, 0), 2).replaced);
-  Quarantine(file).add(make_batch(corpus, plan, plan.batch(0, 0), 2).replaced);  // of a run that goes on
+  for (int i = 0; i < 2; ++i) quarantine.add(batch_of(corpus, plan, 0, 2)->replaced);
+  Quarantine(file).add(batch_of(corpus, plan, 0, 2)->replaced);  // of a run that is resumed
   const std::string lines = read_text_file(file, 1 << 20);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
   EXPECT_CONTAINS(lines, "\"code\":\"changed\"");
   for (const char* id : {"a", "b", "d"}) write_file_atomically(folder / "wavs" / (std::string(id) + ".wav"), "broken");
-  EXPECT_THROW(make_batch(corpus, plan, plan.batch(0, 0), 2), Error);
+  EXPECT_THROW(batch_of(corpus, plan, 0, 2), Error);
 }
 
 TEST_F(CorpusFolder, a_substitute_with_a_shorter_text_leaves_nothing_of_the_other) {
@@ -300,11 +304,12 @@ TEST_F(CorpusFolder, a_substitute_with_a_shorter_text_leaves_nothing_of_the_othe
   const Corpus corpus = open();
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).shapes, 1);
   write_file_atomically(folder / "wavs" / "a.wav", "broken");
-  const Batch batch = make_batch(corpus, plan, plan.batch(0, 0), 1);
+  const BatchLease batch = batch_of(corpus, plan, 0, 1);
   for (size_t row = 0; row < 4; ++row) {
-    EXPECT_EQ(batch.text_lengths[row], 1);
-    for (int64_t i = 1; i < batch.text_length; ++i) {
-      EXPECT_EQ(batch.tokens[row * static_cast<size_t>(batch.text_length) + static_cast<size_t>(i)], 0);
+    EXPECT_EQ(batch->lengths[row].tokens, 1);
+    const Array& tokens = (*batch)["tokens"];
+    for (int64_t i = 1; i < tokens.dims[1]; ++i) {
+      EXPECT_EQ(tokens.values<int32_t>()[row * static_cast<size_t>(tokens.dims[1]) + static_cast<size_t>(i)], 0);
     }
   }
 }
@@ -315,10 +320,10 @@ TEST_F(CorpusFolder, a_clip_held_out_that_breaks_leaves_an_empty_row) {
   const Corpus corpus = open();
   const BatchPlan plan(plan_shapes(corpus.index.lengths(), config.data).validation, 1, BatchPlan::Visit::every_clip);
   fs::remove_all(folder / "wavs");
-  const Batch batch = make_batch(corpus, plan, plan.batch(0, 0), 1);
-  EXPECT_EQ(batch.clips, std::vector<uint32_t>{no_clip});
-  EXPECT_EQ(batch.mel_lengths.at(0), 0);
-  EXPECT_EQ(batch.replaced.size(), 1U);
+  const BatchLease batch = batch_of(corpus, plan, 0, 1);
+  EXPECT_EQ(batch->clips, std::vector<uint32_t>{no_clip});
+  EXPECT_EQ(batch->lengths.at(0).mel_frames, 0);
+  EXPECT_EQ(batch->replaced.size(), 1U);
 }
 
 TEST_F(CorpusFolder, persian_comes_back_from_its_tokens_unchanged) {

@@ -2,8 +2,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "loader/batch.h"
-#include "loader/batch_memory.h"
 #include "tiny_corpus.h"
 
 #include <condition_variable>
@@ -38,7 +36,7 @@ class FakeLink : public CrossingLink {
   StreamHandle stream() override { return nullptr; }
   std::byte* place(size_t number) override { return memory_.data() + number * place_bytes_; }
 
-  void carry(size_t number, const LoadedBatch& from, const LoadedBatch& to) override {
+  void carry(size_t number, const Batch& from, const Batch& to) override {
     std::unique_lock lock(mutex_);
     EXPECT_FALSE(places_[number].in_use) << "carried to a place that the consumer has";
     EXPECT_FALSE(places_[number].arrived) << "carried to a place that nobody has taken";
@@ -74,7 +72,7 @@ class FakeLink : public CrossingLink {
   };
   struct Copy {
     size_t number;
-    LoadedBatch from, to;
+    Batch from, to;
   };
 
   void run() {
@@ -86,10 +84,9 @@ class FakeLink : public CrossingLink {
       std::this_thread::sleep_for(copy_time_);
       lock.lock();
       const Copy copy = queue_.front();
-      const auto sources = arrays_of(copy.from), targets = arrays_of(copy.to);
-      for (size_t i = 0; i < sources.size(); ++i) {
-        EXPECT_TRUE(is_here(targets[i].data));
-        std::memcpy(targets[i].data, sources[i].data, sources[i].bytes);
+      for (size_t i = 0; i < copy.from.arrays.size(); ++i) {
+        EXPECT_TRUE(is_here(copy.to.arrays[i].data));
+        std::memcpy(copy.to.arrays[i].data, copy.from.arrays[i].data, copy.from.arrays[i].bytes());
       }
       queue_.pop_front();
       places_[copy.number].arrived = true;
@@ -113,7 +110,7 @@ class FakeLink : public CrossingLink {
 class Troubled : public BatchSource {
  public:
   Troubled(std::unique_ptr<BatchSource> loader, bool stalls) : loader_(std::move(loader)), stalls_(stalls) {}
-  const LoadedBatch& next(StreamHandle consumer) override {
+  BatchLease next(StreamHandle consumer) override {
     if (++batches_ < 4) return loader_->next(consumer);
     std::unique_lock lock(mutex_);
     if (stalls_) changed_.wait(lock, [&] { return stopped_; });
@@ -143,8 +140,8 @@ class CrossingTest : public TinyCorpus {
   };
   static Parts cross(const Corpus& corpus, const BatchPlan& plan, std::unique_ptr<BatchSource> loader,
                      double delay_s = 0, size_t places = 3, int copy_ms = 1) {
-    const CrossingOptions options{places, delay_s};
-    auto link = std::make_unique<FakeLink>(options, largest_batch_bytes(plan, corpus.mel.n_mels, 1),
+    const CrossingOptions options{places, delay_s, -1};
+    auto link = std::make_unique<FakeLink>(options, RowBuilder(corpus, plan, voice_arrays(), 1).max_bytes(),
                                            std::chrono::milliseconds(copy_ms));
     FakeLink* const seen = link.get();
     return {std::make_unique<Crossing>(std::move(loader), std::move(link), options), seen};
@@ -159,12 +156,12 @@ TEST_F(CrossingTest, carries_every_batch_in_order_bit_for_bit_into_memory_of_the
       const Parts parts = cross(corpus, plan, open_loader(corpus, plan, options(2)), 0, places);
       Loader single(corpus, plan, options(2));
       for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) {
-        const LoadedBatch &batch = parts.crossing->next(), &want = single.next();
-        for (const BatchArray& array : arrays_of(batch)) ASSERT_TRUE(parts.link->is_here(array.data));
-        ASSERT_EQ(batch.epoch, want.epoch);
-        ASSERT_EQ(batch.index, want.index);
-        ASSERT_EQ(batch.clips, want.clips);
-        ASSERT_EQ(copy_to_host(batch, -1).hash(), copy_to_host(want, -1).hash()) << places << " places, batch " << i;
+        const BatchLease batch = parts.crossing->next(), want = single.next();
+        for (const Array& array : batch->arrays) ASSERT_TRUE(parts.link->is_here(array.data));
+        ASSERT_EQ(batch->epoch, want->epoch);
+        ASSERT_EQ(batch->index, want->index);
+        ASSERT_EQ(batch->clips, want->clips);
+        ASSERT_EQ(copy_to_host(*batch)->hash(), copy_to_host(*want)->hash()) << places << " places, batch " << i;
       }
       EXPECT_EQ(parts.crossing->stats().batches, 3 * plan.batches_per_epoch());
       EXPECT_GT(parts.crossing->stats().bytes_read, 0U);
@@ -199,7 +196,7 @@ TEST_F(CrossingTest, a_stalled_consumer_stops_it_and_it_goes_on_correctly) {
     for (int i = 0; i < 20; ++i) {
       if (i % 7 == 3) std::this_thread::sleep_for(std::chrono::milliseconds(150));
       EXPECT_LE(parts.link->carried(), static_cast<size_t>(i) + 3) << "no more than there are places";
-      ASSERT_EQ(copy_to_host(parts.crossing->next(), -1).hash(), copy_to_host(single.next(), -1).hash());
+      ASSERT_EQ(copy_to_host(*parts.crossing->next())->hash(), copy_to_host(*single.next())->hash());
     }
   });
 }
@@ -210,7 +207,7 @@ TEST_F(CrossingTest, an_error_comes_after_the_batches_before_it_even_before_the_
   within(60, [&] {
     const Parts parts =
         cross(corpus, plan, std::make_unique<Troubled>(open_loader(corpus, plan, options(2)), false), 3000, 8);
-    for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(parts.crossing->next().index, i);
+    for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(parts.crossing->next()->index, i);
     for (int i = 0; i < 2; ++i) {
       EXPECT_NE(error_of([&] { parts.crossing->next(); }).find("clip07 broke"), std::string::npos);
     }
@@ -247,15 +244,15 @@ TEST_F(CrossingTest, on_one_gpu_both_ways_of_crossing_feed_what_the_single_mode_
   const int model_device = device_count() > 1 ? 1 : 0;
   for (const bool staged : {false, true}) {
     for (const bool overlap : {true, false}) {
-      const CrossingOptions wanted{3, 0.1};
+      const CrossingOptions wanted{3, 0.1, model_device};
       GpuLinkOptions link;
       link.model_device = model_device, link.staged = staged, link.overlap = overlap;
-      link.place_bytes = largest_batch_bytes(plan, corpus.mel.n_mels, 1);
+      link.place_bytes = RowBuilder(corpus, plan, voice_arrays(), 1).max_bytes();
       Crossing crossing(open_loader(corpus, plan, on_gpu), make_gpu_link(wanted, link), wanted);
       Loader single(corpus, plan, on_gpu);
       for (uint64_t i = 0; i < 5 * plan.batches_per_epoch(); ++i) {
-        const uint64_t got = copy_to_host(crossing.next(), model_device).hash();
-        ASSERT_EQ(got, copy_to_host(single.next(), 0).hash()) << (staged ? "staged" : "peer") << ", batch " << i;
+        const uint64_t got = copy_to_host(*crossing.next())->hash();
+        ASSERT_EQ(got, copy_to_host(*single.next())->hash()) << (staged ? "staged" : "peer") << ", batch " << i;
       }
     }
   }

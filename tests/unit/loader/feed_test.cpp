@@ -1,6 +1,5 @@
 #include "loader/feed.h"
 
-#include "loader/batch_memory.h"
 #include "tiny_corpus.h"
 
 namespace myxtts {
@@ -107,7 +106,7 @@ TEST_F(FeedTest, caches_take_a_share_of_what_is_free_and_never_more_than_the_cor
   for (size_t clip = 0; clip < corpus.index.size(); ++clip) all += (corpus.index.loaded_bytes(clip) + 255) / 256 * 256;
   Feed feed;
   feed.mode = mode_of(Mode::Kind::single_gpu, 0, 0), feed.loader.ring_batches = 10;
-  const uint64_t ring = 10 * largest_batch_bytes(plan, corpus.mel.n_mels, 1);
+  const uint64_t ring = 10 * RowBuilder(corpus, plan, voice_arrays(), 1).max_bytes();
   size_caches(feed, corpus, plan, {uint64_t{1} << 34, uint64_t{1} << 34});
   EXPECT_EQ(feed.loader.gpu_cache_bytes, all);
   EXPECT_EQ(feed.loader.host_cache_bytes, 0U);
@@ -136,7 +135,7 @@ TEST_F(FeedTest, on_a_gpu_every_mode_opens_and_feeds) {
     const Feed feed = plan_feed(one, corpus, plan, choose_mode(one, real_devices()));
     const std::unique_ptr<BatchSource> source = open_feed(feed, corpus, plan);
     std::vector<uint64_t> hashes;
-    for (int i = 0; i < 12; ++i) hashes.push_back(copy_to_host(source->next(), feed.mode.model_device).hash());
+    for (int i = 0; i < 12; ++i) hashes.push_back(copy_to_host(*source->next())->hash());
     if (kind == "single") want = hashes;
     if (kind == "no prefetch") want = hashes;  // made on the CPU from here on
     EXPECT_EQ(hashes, want) << kind;

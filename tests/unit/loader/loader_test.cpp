@@ -4,9 +4,8 @@
 #include "base/error.h"
 #include "corpus/pack.h"
 #include "loader/backend.h"
-#include "loader/batch.h"
-#include "loader/batch_memory.h"
 #include "loader/depth_tuner.h"
+#include "loader/make_batch.h"
 #include "loader/upload.h"
 #include "loader/worker_tuner.h"
 #include "tiny_corpus.h"
@@ -20,7 +19,25 @@ namespace myxtts {
 namespace {
 namespace fs = std::filesystem;
 
-class LoaderTest : public TinyCorpus {};
+class LoaderTest : public TinyCorpus {
+ protected:
+  // The same batch, made at once outside of the loader.
+  static BatchLease reference(const Corpus& corpus, const BatchPlan& plan, const Batch& batch, size_t threads) {
+    return make_batch(RowBuilder(corpus, plan, voice_arrays(), 1), plan.batch(batch.epoch, batch.index), threads);
+  }
+};
+
+template <typename T>
+bool same_values(const Batch& a, const Batch& b, const char* name) {
+  const std::span<T> left = a[name].values<T>(), right = b[name].values<T>();
+  return a[name].dims == b[name].dims && std::equal(left.begin(), left.end(), right.begin());
+}
+
+void expect_near(const Batch& a, const Batch& b, const char* name, float tolerance) {
+  const std::span<float> left = a[name].values<float>(), right = b[name].values<float>();
+  ASSERT_EQ(left.size(), right.size());
+  for (size_t i = 0; i < left.size(); ++i) ASSERT_NEAR(left[i], right[i], tolerance);
+}
 
 TEST_F(LoaderTest, feeds_just_what_the_plan_says_for_any_number_of_workers) {
   const Corpus corpus = open();
@@ -28,11 +45,11 @@ TEST_F(LoaderTest, feeds_just_what_the_plan_says_for_any_number_of_workers) {
   for (const size_t workers : {1U, 3U, 8U}) {
     Loader loader(corpus, plan, options(workers));
     for (uint64_t i = 0; i < 2 * plan.batches_per_epoch() + 3; ++i) {
-      const LoadedBatch& batch = loader.next();
-      ASSERT_EQ(batch.epoch, i / plan.batches_per_epoch());
-      ASSERT_EQ(batch.index, i % plan.batches_per_epoch());
-      const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
-      ASSERT_EQ(copy_to_host(batch, -1).hash(), want.hash()) << workers << " workers, batch " << i;
+      const BatchLease batch = loader.next();
+      ASSERT_EQ(batch->epoch, i / plan.batches_per_epoch());
+      ASSERT_EQ(batch->index, i % plan.batches_per_epoch());
+      const BatchLease want = reference(corpus, plan, *batch, 1);
+      ASSERT_EQ(copy_to_host(*batch)->hash(), want->hash()) << workers << " workers, batch " << i;
     }
   }
 }
@@ -45,14 +62,51 @@ TEST_F(LoaderTest, the_slow_path_feeds_the_same) {
   const std::unique_ptr<BatchSource> one = open_loader(corpus, plan, slow),
                                      other = open_loader(corpus, plan, options(2));
   for (uint64_t i = 0; i < plan.batches_per_epoch() + 2; ++i) {
-    const LoadedBatch &a = one->next(), &b = other->next();
-    ASSERT_EQ(copy_to_host(a, -1).hash(), copy_to_host(b, -1).hash());
-    ASSERT_EQ(a.clips, b.clips);
-    ASSERT_NEAR(a.seconds, b.seconds, 1e-9);
+    const BatchLease a = one->next(), b = other->next();
+    ASSERT_EQ(copy_to_host(*a)->hash(), copy_to_host(*b)->hash());
+    ASSERT_EQ(a->clips, b->clips);
+    ASSERT_NEAR(a->seconds, b->seconds, 1e-9);
   }
   EXPECT_GT(one->stats().consumer_waits_s, 0);
   slow.device = 0;
   EXPECT_THROW(open_loader(corpus, plan, slow), Error);
+}
+
+TEST_F(LoaderTest, a_batch_that_is_held_is_never_overwritten_and_all_held_is_an_error) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  within(60, [&] {
+    std::vector<BatchLease> held;
+    std::vector<uint64_t> hashes;
+    {
+      Loader loader(corpus, plan, options(2, 4));
+      for (int i = 0; i < 3; ++i) {
+        held.push_back(loader.next());
+        hashes.push_back(held.back()->hash());
+      }
+      for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) loader.next();  // the one place that is left
+      held.push_back(loader.next());
+      hashes.push_back(held.back()->hash());
+      EXPECT_NE(error_of([&] { loader.next(); }).find("all 4 batches of the ring are held"), std::string::npos);
+      std::thread([&] { held.erase(held.begin()), hashes.erase(hashes.begin()); }).join();  // let go on any thread
+      loader.next();
+    }
+    for (size_t i = 0; i < held.size(); ++i) EXPECT_EQ(held[i]->hash(), hashes[i]) << "after the loader ended";
+  });
+}
+
+TEST_F(LoaderTest, a_batch_holds_the_arrays_that_were_asked_for) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions wanted = options(2);
+  wanted.arrays = {"mel_lengths", "mel"};
+  const BatchLease few = Loader(corpus, plan, wanted).next(), all = Loader(corpus, plan, options(2)).next();
+  EXPECT_TRUE(same_values<int32_t>(*few, *all, "mel_lengths"));
+  EXPECT_TRUE(same_values<float>(*few, *all, "mel"));
+  EXPECT_EQ(few->arrays.size(), 2U);
+  EXPECT_NE(error_of([&] { (*few)["tokens"]; }).find("tokens"), std::string::npos);
+  wanted.arrays = {"mels"};
+  EXPECT_NE(error_of([&] { Loader(corpus, plan, wanted); }).find("did you mean mel?"), std::string::npos);
 }
 
 TEST_F(LoaderTest, a_batch_tells_its_way_through_the_stages) {
@@ -66,7 +120,7 @@ TEST_F(LoaderTest, a_batch_tells_its_way_through_the_stages) {
     double read_s = 0, features_s = 0;
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
-      const BatchTimes times = source->next().times;
+      const BatchTimes times = source->next()->times;
       EXPECT_LE(times.planned_ns, times.reading_ns);
       EXPECT_LT(times.reading_ns, times.rows_done_ns);
       EXPECT_LE(times.rows_done_ns, times.finished_ns);
@@ -94,9 +148,9 @@ TEST_F(LoaderTest, begins_anywhere_at_once_and_for_any_rank) {
   late.epoch = 1'000'000'000'000, late.index = 2, late.rank = 1, late.world_size = 2;
   within(60, [&] {
     Loader loader(corpus, plan, late);
-    const LoadedBatch& batch = loader.next();
-    EXPECT_EQ(batch.clips, plan.batch(late.epoch, 2, 1, 2).clips);
-    EXPECT_EQ(batch.rows, 2);
+    const BatchLease batch = loader.next();
+    EXPECT_EQ(batch->clips, plan.batch(late.epoch, 2, 1, 2).clips);
+    EXPECT_EQ(batch->rows(), 2);
   });
   for (const uint64_t world_size : {0U, 1U, 3U}) {
     late.world_size = world_size;
@@ -125,7 +179,7 @@ TEST_F(LoaderTest, a_full_ring_waits_for_a_stalled_consumer_and_then_goes_on_as_
       if (i % 4 == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
       EXPECT_LE(loader.stats().bytes_read, (static_cast<uint64_t>(i) + 3) * 4 * 80'000)
           << "no more than the ring holds";
-      ASSERT_EQ(copy_to_host(loader.next(), -1).hash(), copy_to_host(plain.next(), -1).hash()) << i;
+      ASSERT_EQ(copy_to_host(*loader.next())->hash(), copy_to_host(*plain.next())->hash()) << i;
     }
   });
 }
@@ -185,7 +239,7 @@ TEST_F(LoaderTest, an_error_in_any_stage_comes_after_the_batches_before_it_with_
         const LoaderOptions wanted = options(3, ring);
         Loader loader(corpus, plan, wanted,
                       std::make_unique<FailingBackend>(make_cpu_backend(corpus, plan, wanted), stage));
-        for (int i = 0; i < 2; ++i) EXPECT_EQ(loader.next().index, static_cast<uint64_t>(i)) << stage;
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(loader.next()->index, static_cast<uint64_t>(i)) << stage;
         const std::string error = error_of([&] { loader.next(); });
         EXPECT_NE(error.find("the card fell off"), std::string::npos) << stage << ": " << error;
         const uint32_t clip = plan.batch(0, 2).clips[1];
@@ -206,11 +260,11 @@ TEST_F(LoaderTest, a_clip_that_breaks_is_replaced_as_in_a_plain_batch) {
   Loader loader(corpus, plan, options(3));
   std::set<std::string> replaced;
   for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) {
-    const LoadedBatch& batch = loader.next();
-    const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
-    ASSERT_EQ(copy_to_host(batch, -1).hash(), want.hash());
-    ASSERT_EQ(batch.replaced.size(), want.replaced.size());
-    for (const BadClip& bad : batch.replaced) replaced.insert(bad.id);
+    const BatchLease batch = loader.next();
+    const BatchLease want = reference(corpus, plan, *batch, 1);
+    ASSERT_EQ(copy_to_host(*batch)->hash(), want->hash());
+    ASSERT_EQ(batch->replaced.size(), want->replaced.size());
+    for (const BadClip& bad : batch->replaced) replaced.insert(bad.id);
   }
   EXPECT_EQ(replaced, (std::set<std::string>{"clip05", "clip11", "clip20", "clip21"}));
 }
@@ -316,8 +370,8 @@ TEST_F(LoaderTest, a_slow_consumer_needs_fewer_batches_ahead_and_gets_every_one_
     uint64_t count = 0;
     const auto take = [&](int batches, int pause_ms) {
       for (int i = 0; i < batches; ++i, ++count) {
-        const LoadedBatch& batch = loader.next();
-        ASSERT_EQ(batch.epoch * plan.batches_per_epoch() + batch.index, count);
+        const BatchLease batch = loader.next();
+        ASSERT_EQ(batch->epoch * plan.batches_per_epoch() + batch->index, count);
         std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
       }
     };
@@ -336,7 +390,7 @@ TEST_F(LoaderTest, tuned_it_feeds_the_same_and_keeps_going_when_workers_rest) {
   tuned.tune = true;
   Loader loader(corpus, plan, tuned), plain(corpus, plan, options(2));
   for (int i = 0; i < 200; ++i) {
-    ASSERT_EQ(copy_to_host(loader.next(), -1).hash(), copy_to_host(plain.next(), -1).hash());
+    ASSERT_EQ(copy_to_host(*loader.next())->hash(), copy_to_host(*plain.next())->hash());
     if (i < 70) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_GE(loader.stats().active_workers, 1U);
@@ -349,10 +403,11 @@ TEST_F(LoaderTest, validation_has_empty_rows_with_lengths_of_zero) {
   Loader loader(corpus, plan, options(2));
   size_t seen = 0, empty = 0;
   for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
-    const LoadedBatch& batch = loader.next();
-    for (int64_t row = 0; row < batch.rows; ++row) {
-      const bool is_empty = batch.clips[static_cast<size_t>(row)] == no_clip;
-      ASSERT_EQ(batch.mel_lengths[row] == 0, is_empty);
+    const BatchLease batch = loader.next();
+    for (int64_t row = 0; row < batch->rows(); ++row) {
+      const bool is_empty = batch->clips[static_cast<size_t>(row)] == no_clip;
+      ASSERT_EQ((*batch)["mel_lengths"].values<int32_t>()[static_cast<size_t>(row)] == 0, is_empty);
+      ASSERT_EQ(batch->lengths[static_cast<size_t>(row)].mel_frames == 0, is_empty);
       is_empty ? ++empty : ++seen;
     }
   }
@@ -412,17 +467,17 @@ TEST_F(LoaderOnGpu, agrees_with_the_cpu_and_does_not_depend_on_workers_or_cache)
   for (const auto& [workers, cache] : {std::pair{1, 0ULL}, {4, 0ULL}, {4, 400'000ULL}, {2, 1ULL << 30}}) {
     Loader loader(corpus, plan, gpu(static_cast<size_t>(workers), cache));
     for (uint64_t i = 0; i < batches; ++i) {
-      const LoadedBatch& loaded = loader.next();
-      const Batch got = copy_to_host(loaded, 0);
+      const BatchLease loaded = loader.next();
+      const BatchLease got = copy_to_host(*loaded);
       if (hashes.size() <= i) {
-        hashes.push_back(got.hash());
-        const Batch want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
-        ASSERT_EQ(got.tokens, want.tokens);
-        ASSERT_EQ(got.text_lengths, want.text_lengths);
-        ASSERT_EQ(got.mel_lengths, want.mel_lengths);
-        for (size_t k = 0; k < want.mel.size(); ++k) ASSERT_NEAR(got.mel[k], want.mel[k], 1e-3);
+        hashes.push_back(got->hash());
+        const BatchLease want = reference(corpus, plan, *loaded, 2);
+        ASSERT_TRUE(same_values<int32_t>(*got, *want, "tokens"));
+        ASSERT_TRUE(same_values<int32_t>(*got, *want, "text_lengths"));
+        ASSERT_TRUE(same_values<int32_t>(*got, *want, "mel_lengths"));
+        expect_near(*got, *want, "mel", 1e-3F);
       }
-      ASSERT_EQ(got.hash(), hashes[i]) << workers << " workers, cache " << cache << ", batch " << i;
+      ASSERT_EQ(got->hash(), hashes[i]) << workers << " workers, cache " << cache << ", batch " << i;
     }
     if (cache > 1'000'000) {
       EXPECT_LT(loader.stats().bytes_read, 30U * 80'000U) << "each clip is read once";
@@ -439,8 +494,8 @@ TEST_F(LoaderOnGpu, a_packed_corpus_is_copied_from_the_file_itself_and_gives_the
   const BatchPlan plan = plan_of(corpus), packed_plan = plan_of(packed);
   Loader loader(corpus, plan, gpu(2, 0)), packed_loader(packed, packed_plan, gpu(1, 0));
   for (uint64_t i = 0; i < 2 * plan.batches_per_epoch(); ++i) {
-    const uint64_t want = copy_to_host(loader.next(), 0).hash();
-    ASSERT_EQ(copy_to_host(packed_loader.next(), 0).hash(), want) << i;
+    const uint64_t want = copy_to_host(*loader.next())->hash();
+    ASSERT_EQ(copy_to_host(*packed_loader.next())->hash(), want) << i;
   }
 }
 
@@ -454,14 +509,13 @@ TEST_F(LoaderOnGpu, broken_clips_are_replaced_with_and_without_a_cache) {
   for (const uint64_t cache : {0ULL, 1ULL << 30}) {
     Loader loader(corpus, plan, gpu(3, cache));
     for (uint64_t i = 0; i < 4 * plan.batches_per_epoch(); ++i) {
-      const LoadedBatch& loaded = loader.next();
-      const Batch got = copy_to_host(loaded, 0),
-                  want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
-      ASSERT_EQ(got.tokens, want.tokens) << "cache " << cache << ", batch " << i;
-      ASSERT_EQ(loaded.replaced.size(), want.replaced.size());
-      for (size_t k = 0; k < want.mel.size(); ++k) ASSERT_NEAR(got.mel[k], want.mel[k], 1e-3);
-      if (hashes.size() <= i) hashes.push_back(got.hash());
-      ASSERT_EQ(got.hash(), hashes[i]);
+      const BatchLease loaded = loader.next();
+      const BatchLease got = copy_to_host(*loaded), want = reference(corpus, plan, *loaded, 2);
+      ASSERT_TRUE(same_values<int32_t>(*got, *want, "tokens")) << "cache " << cache << ", batch " << i;
+      ASSERT_EQ(loaded->replaced.size(), want->replaced.size());
+      expect_near(*got, *want, "mel", 1e-3F);
+      if (hashes.size() <= i) hashes.push_back(got->hash());
+      ASSERT_EQ(got->hash(), hashes[i]);
     }
   }
 }
@@ -476,13 +530,13 @@ TEST_F(LoaderOnGpu, clips_kept_in_page_locked_memory_give_the_same_with_and_with
        {std::pair{0ULL, 0ULL}, {0ULL, 1ULL << 30}, {400'000ULL, 1ULL << 30}, {0ULL, 500'000ULL}}) {
     Loader loader(corpus, plan, gpu(3, card, host));
     for (uint64_t i = 0; i < 6 * plan.batches_per_epoch(); ++i) {
-      const LoadedBatch& loaded = loader.next();
-      const Batch got = copy_to_host(loaded, 0);
-      if (hashes.size() <= i) hashes.push_back(got.hash());
-      ASSERT_EQ(got.hash(), hashes[i]) << "card " << card << ", host " << host << ", batch " << i;
-      const Batch want = make_batch(corpus, plan, plan.batch(loaded.epoch, loaded.index), 2);
-      ASSERT_EQ(got.tokens, want.tokens);
-      ASSERT_EQ(loaded.replaced.size(), want.replaced.size());
+      const BatchLease loaded = loader.next();
+      const BatchLease got = copy_to_host(*loaded);
+      if (hashes.size() <= i) hashes.push_back(got->hash());
+      ASSERT_EQ(got->hash(), hashes[i]) << "card " << card << ", host " << host << ", batch " << i;
+      const BatchLease want = reference(corpus, plan, *loaded, 2);
+      ASSERT_TRUE(same_values<int32_t>(*got, *want, "tokens"));
+      ASSERT_EQ(loaded->replaced.size(), want->replaced.size());
     }
     if (host > 1'000'000) {
       // Substitutes alone are read again: at most two a batch.
@@ -498,8 +552,8 @@ TEST_F(LoaderOnGpu, without_overlap_it_gives_the_same) {
   in_order.overlap = false;
   Loader loader(corpus, plan, gpu(2, 0)), other(corpus, plan, in_order);
   for (uint64_t i = 0; i < 2 * plan.batches_per_epoch(); ++i) {
-    const uint64_t want = copy_to_host(loader.next(), 0).hash();
-    ASSERT_EQ(copy_to_host(other.next(), 0).hash(), want) << i;
+    const uint64_t want = copy_to_host(*loader.next())->hash();
+    ASSERT_EQ(copy_to_host(*other.next())->hash(), want) << i;
   }
 }
 
@@ -509,12 +563,12 @@ TEST_F(LoaderOnGpu, batches_made_in_host_memory_are_uploaded_when_they_are_taken
   for (const bool native : {true, false}) {
     LoaderOptions wanted = options(2);
     wanted.native = native, wanted.pinned = native;
-    const size_t bytes = largest_batch_bytes(plan, corpus.mel.n_mels, 1);
+    const size_t bytes = RowBuilder(corpus, plan, voice_arrays(), 1).max_bytes();
     const std::unique_ptr<BatchSource> source = upload_when_taken(open_loader(corpus, plan, wanted), 0, bytes);
     for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) {
-      const LoadedBatch& batch = source->next();
-      const Batch want = make_batch(corpus, plan, plan.batch(batch.epoch, batch.index), 1);
-      ASSERT_EQ(copy_to_host(batch, 0).hash(), want.hash()) << native << " " << i;
+      const BatchLease batch = source->next();
+      const BatchLease want = reference(corpus, plan, *batch, 1);
+      ASSERT_EQ(copy_to_host(*batch)->hash(), want->hash()) << native << " " << i;
     }
   }
 }

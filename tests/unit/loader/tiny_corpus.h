@@ -7,9 +7,9 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "corpus/corpus.h"
+#include "loader/loader.h"
 #include "plan/batch_plan.h"
 #include "plan/shapes.h"
-#include "loader/loader.h"
 
 #include <chrono>
 #include <cmath>
@@ -62,8 +62,8 @@ class TinyCorpus : public testing::Test {
   }
 };
 
-// Runs `work`, or ends the test program if it hangs: a thread that hangs cannot be ended alone. `seconds` is for an idle
-// machine; a loaded one, or a sanitizer, gets ten times as long.
+// Runs `work`, or ends the test program if it hangs: a thread that hangs cannot be ended alone. `seconds` is for an
+// idle machine; a loaded one, or a sanitizer, gets ten times as long.
 template <typename Work>
 void within(double seconds, const Work& work) {
   seconds *= 10;

@@ -19,13 +19,15 @@ class Checkpoints : public testing::Test {
     layout.add("matrix", {3, 5}, 1);
     layout.add("vector", {7}, 1);
     layout.arrange();
-    state = make_optimizer_state(layout.initial(1));
-    state.first_moment.fill_(0.25);
-    state.updates.fill_(12);
-    header.voice.vocabulary = Vocabulary({U'a', U'b', U'ب'});
-    header.voice.config.data.language = "fa";
-    header.voice.config.data.mel_overrides["n_mels"] = "64";
-    header.voice.mel_mean = -5.5;
+    groups = {{"voice", &layout, {}, 1, {"loss"}}};
+    states.push_back(make_optimizer_state(layout.initial(1)));
+    states.front().first_moment.fill_(0.25);
+    states.front().updates.fill_(12);
+    voice.vocabulary = Vocabulary({U'a', U'b', U'ب'});
+    voice.config.data.language = "fa";
+    voice.config.data.mel_overrides["n_mels"] = "64";
+    voice.mel_mean = -5.5;
+    header.metadata = voice.to_metadata();
     header.position.step = 12;
     header.position.epoch = 3;
     header.position.batch = 4;
@@ -37,26 +39,29 @@ class Checkpoints : public testing::Test {
 
   fs::path folder = fs::path(testing::TempDir()) / "checkpoints";
   ParameterLayout layout;
-  OptimizerState state;
+  std::vector<ParameterGroup> groups;
+  std::vector<OptimizerState> states;
+  VoiceDescription voice;
   CheckpointHeader header;
 };
 
 TEST_F(Checkpoints, come_back_as_they_were) {
-  save_checkpoint(folder / "a.safetensors", header, layout, state);
+  save_checkpoint(folder / "a.safetensors", header, groups, states);
   const CheckpointHeader read = read_checkpoint_header(folder / "a.safetensors");
   EXPECT_EQ(read.position.step, 12);
   EXPECT_EQ(read.position.plan, header.position.plan);
   EXPECT_TRUE(std::isinf(read.position.best_validation));
-  EXPECT_EQ(read.voice.config.data.language, "fa");
-  EXPECT_EQ(read.voice.spec().n_mels, 64);
-  EXPECT_EQ(read.voice.vocabulary.to_json(), header.voice.vocabulary.to_json());
-  EXPECT_EQ(read.voice.mel_mean, -5.5);
-  OptimizerState loaded = make_optimizer_state(at::zeros({layout.elements()}));
-  load_checkpoint(folder / "a.safetensors", layout, loaded);
-  EXPECT_TRUE(loaded.master.equal(state.master));
-  EXPECT_EQ(loaded.updates.item<float>(), 12);
+  const VoiceDescription described = VoiceDescription::from_metadata(read.metadata, "a.safetensors");
+  EXPECT_EQ(described.config.data.language, "fa");
+  EXPECT_EQ(described.spec().n_mels, 64);
+  EXPECT_EQ(described.vocabulary.to_json(), voice.vocabulary.to_json());
+  EXPECT_EQ(described.mel_mean, -5.5);
+  std::vector<OptimizerState> loaded = {make_optimizer_state(at::zeros({layout.elements()}))};
+  load_checkpoint(folder / "a.safetensors", groups, loaded);
+  EXPECT_TRUE(loaded.front().master.equal(states.front().master));
+  EXPECT_EQ(loaded.front().updates.item<float>(), 12);
   // Gaps between parameters are nobody's: everything else is the same.
-  EXPECT_TRUE(layout.views(loaded.first_moment)[1].equal(layout.views(state.first_moment)[1]));
+  EXPECT_TRUE(layout.views(loaded.front().first_moment)[1].equal(layout.views(states.front().first_moment)[1]));
 }
 
 TEST_F(Checkpoints, the_newest_whole_one_is_found_and_few_are_kept) {
@@ -64,14 +69,14 @@ TEST_F(Checkpoints, the_newest_whole_one_is_found_and_few_are_kept) {
     CheckpointFolder checkpoints(folder, 2);
     for (int64_t step = 1; step <= 4; ++step) {
       header.position.step = step;
-      checkpoints.save_in_background(header, layout, state, step == 1);
+      checkpoints.save_in_background(header, groups, states, step == 1);
     }
     checkpoints.wait();
     EXPECT_FALSE(checkpoints.take_error());
   }
   EXPECT_FALSE(fs::exists(folder / "step-00000001.safetensors"));
   EXPECT_EQ(read_checkpoint_header(folder / "best.safetensors").position.step, 1);
-  // A damaged one is named and passed over.
+  // A damaged one is named and skipped.
   std::fstream damaged(folder / "step-00000004.safetensors", std::ios::in | std::ios::out | std::ios::binary);
   damaged.seekp(-3, std::ios::end);
   damaged.put(99);
@@ -84,11 +89,11 @@ TEST_F(Checkpoints, the_newest_whole_one_is_found_and_few_are_kept) {
 
 TEST_F(Checkpoints, a_write_that_fails_is_told_and_the_old_one_stays) {
   CheckpointFolder checkpoints(folder / "run", 2);
-  checkpoints.save_in_background(header, layout, state, false);
+  checkpoints.save_in_background(header, groups, states, false);
   checkpoints.wait();
   fs::remove_all(folder / "run");  // as a disk that went away
   header.position.step = 13;
-  checkpoints.save_in_background(header, layout, state, false);
+  checkpoints.save_in_background(header, groups, states, false);
   checkpoints.wait();
   const auto error = checkpoints.take_error();
   ASSERT_TRUE(error);
@@ -99,30 +104,30 @@ TEST_F(Checkpoints, a_write_that_fails_is_told_and_the_old_one_stays) {
 TEST_F(Checkpoints, of_another_voice_are_refused_with_the_difference) {
   const auto difference = [&](const VoiceDescription& wanted) -> std::string {
     try {
-      check_same_voice("a.safetensors", header.voice, wanted);
+      check_same_voice("a.safetensors", voice, wanted);
     } catch (const Error& error) {
       return error.what();
     }
     return "";
   };
-  EXPECT_EQ(difference(header.voice), "");
-  VoiceDescription other = header.voice;
+  EXPECT_EQ(difference(voice), "");
+  VoiceDescription other = voice;
   other.config.model.size = "big";
   EXPECT_NE(difference(other).find("model.size tiny, this run big"), std::string::npos);
-  other = header.voice;
+  other = voice;
   other.vocabulary = Vocabulary({U'a', U'b', U'c'});
   EXPECT_NE(difference(other).find("U+0063"), std::string::npos);
   EXPECT_NE(difference(other).find("U+0628"), std::string::npos);
-  other = header.voice;
+  other = voice;
   other.config.data.mel_preset = "vocos";
   EXPECT_NE(difference(other).find("vocos"), std::string::npos);
-  other = header.voice;
+  other = voice;
   other.config.data.mel_overrides["magnitude_epsilon"] = "0.5";  // not in the short form of a mel
   EXPECT_NE(difference(other).find("magnitude_epsilon"), std::string::npos);
-  other = header.voice;
+  other = voice;
   other.config.data.language = "xx";
   EXPECT_NE(difference(other).find("data.language"), std::string::npos);
-  other = header.voice;
+  other = voice;
   other.config.data.batch_size = {3, 3};
   EXPECT_EQ(difference(other), "");
 }

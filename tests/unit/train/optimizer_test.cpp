@@ -39,19 +39,18 @@ double by_hand(double weight, const std::vector<double>& gradients, double rate,
                const OptimizerSettings& s) {
   double m = 0, v = 0;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    m = s.first_decay * m + (1 - s.first_decay) * gradients[i];
-    v = s.second_decay * v + (1 - s.second_decay) * gradients[i] * gradients[i];
+    m = s.beta1 * m + (1 - s.beta1) * gradients[i];
+    v = s.beta2 * v + (1 - s.beta2) * gradients[i] * gradients[i];
     const auto n = static_cast<double>(i + 1);
     weight -= rate * decay * weight;
-    weight -=
-        rate * (m / (1 - std::pow(s.first_decay, n))) / (std::sqrt(v / (1 - std::pow(s.second_decay, n))) + s.least);
+    weight -= rate * (m / (1 - std::pow(s.beta1, n))) / (std::sqrt(v / (1 - std::pow(s.beta2, n))) + s.eps);
   }
   return weight;
 }
 
 TEST(Optimizer, does_what_adamw_says_with_decay_for_matrices_alone) {
   Example example;
-  example.settings.gradient_clip = 1e9;
+  example.settings.clip_norm = 1e9;
   const std::vector<at::Tensor> before = example.layout.views(example.state.master.clone());
   const std::vector<double> gradients = {0.5, -0.25, 2.0};
   for (const double gradient : gradients) {
@@ -66,13 +65,13 @@ TEST(Optimizer, does_what_adamw_says_with_decay_for_matrices_alone) {
   EXPECT_EQ(example.weights.gradients.abs().max().item<float>(), 0);
 }
 
-TEST(Optimizer, shortens_a_long_gradient_and_reports_its_norm) {
+TEST(Optimizer, clips_a_large_gradient_and_reports_its_norm) {
   Example example;
-  example.settings.gradient_clip = 1;
+  example.settings.clip_norm = 1;
   example.set_gradient(100);
   const double norm = 100 * std::sqrt(static_cast<double>(example.layout.elements()));
   EXPECT_NEAR(example.update().item<double>(), norm, norm * 1e-5);
-  EXPECT_NEAR(example.state.first_moment.norm().item<double>(), (1 - example.settings.first_decay) * 1, 1e-5);
+  EXPECT_NEAR(example.state.first_moment.norm().item<double>(), (1 - example.settings.beta1) * 1, 1e-5);
 }
 
 TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_but_the_counters) {
@@ -81,7 +80,7 @@ TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_but_the_counters) 
     example.set_gradient(0.5);
     example.update();
     const OptimizerState before = {example.state.master.clone(),
-                                   example.state.average.clone(),
+                                   example.state.ema.clone(),
                                    example.state.first_moment.clone(),
                                    example.state.second_moment.clone(),
                                    example.state.updates.clone(),
@@ -90,7 +89,7 @@ TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_but_the_counters) 
     example.weights.gradients[1] = bad;
     example.update();
     EXPECT_TRUE(example.state.master.equal(before.master));
-    EXPECT_TRUE(example.state.average.equal(before.average));
+    EXPECT_TRUE(example.state.ema.equal(before.ema));
     EXPECT_TRUE(example.state.first_moment.equal(before.first_moment));
     EXPECT_TRUE(example.state.second_moment.equal(before.second_moment));
     EXPECT_TRUE(example.state.updates.equal(before.updates));
@@ -103,35 +102,35 @@ TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_but_the_counters) 
   }
 }
 
-// The average of one weight over updates that move it, and what it would be if it followed each of them.
-struct Averaged {
+// The EMA of one weight over updates that move it, and what it would be if it followed each of them.
+struct EmaExample {
   double found, each_update;
   int touched_late;  // updates behind the 64th that changed it
 };
 
-Averaged average_over(int updates, double decay) {
+EmaExample ema_over(int updates, double decay) {
   Example example;
-  example.settings.average_decay = decay;
-  double each_update = example.state.average[0].item<double>();
+  example.settings.ema_decay = decay;
+  double each_update = example.state.ema[0].item<double>();
   int touched_late = 0;
   for (int n = 1; n <= updates; ++n) {
     example.set_gradient(std::sin(static_cast<float>(n) / 20));
-    const auto before = example.state.average[0].item<float>();
+    const auto before = example.state.ema[0].item<float>();
     example.update(0.01);
     const double rest = 1 - std::min(decay, (1 + static_cast<double>(n)) / (10 + static_cast<double>(n)));
     each_update += rest * (example.state.master[0].item<double>() - each_update);
-    if (n > 64 && example.state.average[0].item<float>() != before) ++touched_late;
+    if (n > 64 && example.state.ema[0].item<float>() != before) ++touched_late;
   }
-  return {example.state.average[0].item<double>(), each_update, touched_late};
+  return {example.state.ema[0].item<double>(), each_update, touched_late};
 }
 
-TEST(Optimizer, a_slow_average_follows_every_eighth_update_once_weights_are_no_longer_young) {
-  const Averaged young = average_over(64, 0.999);
-  EXPECT_NEAR(young.found, young.each_update, 1e-5);
-  const Averaged slow = average_over(640, 0.999);
+TEST(Optimizer, a_slow_ema_follows_every_eighth_update_after_its_warm_up) {
+  const EmaExample warming_up = ema_over(64, 0.999);
+  EXPECT_NEAR(warming_up.found, warming_up.each_update, 1e-5);
+  const EmaExample slow = ema_over(640, 0.999);
   EXPECT_EQ(slow.touched_late, (640 - 64) / 8);
   EXPECT_NEAR(slow.found, slow.each_update, 0.03);  // the way of weights in three updates
-  const Averaged quick = average_over(200, 0.9);
+  const EmaExample quick = ema_over(200, 0.9);
   EXPECT_EQ(quick.touched_late, 200 - 64);
   EXPECT_NEAR(quick.found, quick.each_update, 1e-5);
 }
@@ -161,7 +160,7 @@ TEST(OptimizerGpu, fused_does_what_plain_operations_do) {
     };
     const auto make = [&] {
       Side side{make_optimizer_state(layout.initial(1).cuda()), {}};
-      side.state.updates.fill_(58);  // so that the average's schedule changes on the way
+      side.state.updates.fill_(58);  // so that the EMA's schedule changes on the way
       side.weights = make_weights(layout, type == at::kFloat ? side.state.master : side.state.master.to(type), true);
       return side;
     };
@@ -189,7 +188,7 @@ TEST(OptimizerGpu, fused_does_what_plain_operations_do) {
       return (a.to(at::kFloat) - b.to(at::kFloat)).norm().item<double>() / b.to(at::kFloat).norm().item<double>();
     };
     EXPECT_LT(near(fused.state.master, plain.state.master), 1e-6);
-    EXPECT_LT(near(fused.state.average, plain.state.average), 1e-6);
+    EXPECT_LT(near(fused.state.ema, plain.state.ema), 1e-6);
     EXPECT_LT(near(fused.state.first_moment, plain.state.first_moment), 1e-5);
     EXPECT_LT(near(fused.state.second_moment, plain.state.second_moment), 1e-5);
     EXPECT_LT(near(fused.weights.flat, plain.weights.flat), type == at::kFloat ? 1e-6 : 1e-4);

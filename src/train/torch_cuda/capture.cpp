@@ -1,4 +1,4 @@
-#include "train/recording.h"
+#include "train/capture.h"
 
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -20,10 +20,10 @@ class TorchStream : public OwnStream {
   c10::cuda::CUDAStreamGuard guard_;
 };
 
-class Graph : public Recording {
+class TorchGraph : public CapturedGraph {
  public:
-  Graph(at::cuda::MempoolId_t pool, const std::function<void()>& work) {
-    // Only this thread is watched: the loader's threads go on meanwhile.
+  TorchGraph(at::cuda::MempoolId_t pool, const std::function<void()>& work) {
+    // Thread-local: the loader's threads keep calling CUDA meanwhile.
     graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
     try {
       work();
@@ -39,16 +39,16 @@ class Graph : public Recording {
   at::cuda::CUDAGraph graph_;
 };
 
-class GraphRecorder : public Recorder {
+class TorchCapturer : public GraphCapturer {
  public:
-  explicit GraphRecorder(int device) : device_(static_cast<c10::DeviceIndex>(device)) {}
+  explicit TorchCapturer(int device) : device_(static_cast<c10::DeviceIndex>(device)) {}
 
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+  std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) override {
     const c10::cuda::CUDAGuard guard(device_);
-    // What was kept from unrecorded work is of no use to a recording, and may be missing.
+    // Memory cached from uncaptured work is of no use to a graph's pool, and may be missing there.
     const DeviceMemory memory = device_memory(device_);
     if (memory.free_bytes < memory.total_bytes / 2) c10::cuda::CUDACachingAllocator::emptyCache();
-    return std::make_unique<Graph>(pool_, work);
+    return std::make_unique<TorchGraph>(pool_, work);
   }
 
  private:
@@ -59,6 +59,6 @@ class GraphRecorder : public Recorder {
 }  // namespace
 
 std::unique_ptr<OwnStream> use_own_stream(int device) { return std::make_unique<TorchStream>(device); }
-std::unique_ptr<Recorder> make_recorder(int device) { return std::make_unique<GraphRecorder>(device); }
+std::unique_ptr<GraphCapturer> make_graph_capturer(int device) { return std::make_unique<TorchCapturer>(device); }
 
 }  // namespace myxtts

@@ -1,4 +1,4 @@
-#include "cli/model_consumer.h"
+#include "session/model_consumer.h"
 
 #include "train/step_consumer.h"
 

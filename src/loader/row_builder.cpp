@@ -1,0 +1,157 @@
+#include "loader/row_builder.h"
+
+#include "audio/resample.h"
+#include "base/error.h"
+#include "base/nearest.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace myxtts {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+void put(std::byte* row, int32_t value) { std::memcpy(row, &value, sizeof(value)); }
+
+const ArraySpec specs[] = {
+    {"tokens", DType::int32,
+     [](const BatchDims& d) {
+       return Dims{d.rows, d.tokens};
+     },
+     [](const RowValues& values, std::byte* row) {
+       std::copy(values.tokens.begin(), values.tokens.end(), reinterpret_cast<int32_t*>(row));
+     }},
+    {"text_lengths", DType::int32, [](const BatchDims& d) { return Dims{d.rows}; },
+     [](const RowValues& values, std::byte* row) { put(row, values.length.tokens); }},
+    {"mel_lengths", DType::int32, [](const BatchDims& d) { return Dims{d.rows}; },
+     [](const RowValues& values, std::byte* row) { put(row, values.length.mel_frames); }},
+    {"mel", DType::float32,
+     [](const BatchDims& d) {
+       return Dims{d.rows, d.mel_frames, d.n_mels};
+     },
+     nullptr},
+};
+
+}  // namespace
+
+std::vector<std::string> array_names() {
+  std::vector<std::string> names;
+  for (const ArraySpec& spec : specs) names.emplace_back(spec.name);
+  return names;
+}
+
+const ArraySpec& array_spec(const std::string& name) {
+  for (const ArraySpec& spec : specs) {
+    if (name == spec.name) return spec;
+  }
+  reject_input("batch", "there is no array '{}'", name, way_out("did you mean {}?", nearest(name, array_names())));
+}
+
+const std::vector<std::string>& voice_arrays() {
+  static const std::vector<std::string> arrays = {"tokens", "mel", "text_lengths", "mel_lengths"};
+  return arrays;
+}
+
+RowBuilder::RowBuilder(const Corpus& corpus, const BatchPlan& plan, const std::vector<std::string>& arrays,
+                       uint64_t world_size)
+    : corpus_(corpus), plan_(plan) {
+  for (const std::string& name : arrays) specs_.push_back(&array_spec(name));
+  for (size_t shape = 0; shape < plan.shapes().size(); ++shape) {
+    Batch batch;
+    declare(batch, shape, plan.shapes()[shape].batch_size / static_cast<int64_t>(std::max<uint64_t>(1, world_size)));
+    max_host_bytes_ = std::max(max_host_bytes_, host_bytes(batch));
+    max_computed_bytes_ = std::max(max_computed_bytes_, packed_bytes(batch) - host_bytes(batch));
+  }
+}
+
+size_t RowBuilder::host_bytes(const Batch& batch) const {
+  size_t bytes = 0;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i]->fill != nullptr) bytes += aligned_bytes(batch.arrays[i].bytes());
+  }
+  return bytes;
+}
+
+void RowBuilder::declare(Batch& batch, size_t shape, int64_t rows) const {
+  const Shape& planned = plan_.shapes()[shape];
+  const BatchDims dims{rows, planned.text_length, planned.mel_frames, corpus_.mel.n_mels};
+  batch.shape = shape;
+  batch.arrays.resize(specs_.size());
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    batch.arrays[i] = {specs_[i]->name, specs_[i]->dtype, specs_[i]->dims(dims), -1, nullptr};
+  }
+}
+
+void RowBuilder::place(Batch& batch, std::byte* host, std::byte* computed, int device) const {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    std::byte*& memory = specs_[i]->fill != nullptr ? host : computed;
+    batch.arrays[i].data = memory, batch.arrays[i].device = device;
+    memory += aligned_bytes(batch.arrays[i].bytes());
+  }
+}
+
+void RowBuilder::fill(Batch& batch, std::byte* host, size_t row, const RowValues& values) const {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i]->fill == nullptr) continue;
+    const size_t row_bytes = batch.arrays[i].row_bytes();
+    std::byte* const place = host + row * row_bytes;
+    std::memset(place, 0, row_bytes);
+    specs_[i]->fill(values, place);
+    host += aligned_bytes(batch.arrays[i].bytes());
+  }
+  batch.lengths[row] = values.length;
+}
+
+RowValues RowBuilder::read(const CorpusClip& clip) const {
+  RowValues values;
+  values.tokens = corpus_.vocabulary.encode(clip.symbols(), corpus_.blank_tokens);
+  if (values.tokens.size() != clip.length.tokens) {
+    fail_as(ErrorCode::changed, "batch", "{} has {} tokens where the index says {}", clip.id, values.tokens.size(),
+            uint32_t{clip.length.tokens});
+  }
+  values.length = {static_cast<int32_t>(values.tokens.size()), static_cast<int32_t>(clip.length.mel_frames),
+                   clip.seconds()};
+  return values;
+}
+
+RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t planned, std::vector<BadClip>& bad,
+                            const std::function<void(const CorpusClip&)>& load_samples) const {
+  constexpr uint64_t max_substitutes = 64;
+  uint32_t candidate = planned;
+  for (uint64_t attempt = 0; candidate != no_clip && attempt <= max_substitutes; ++attempt) {
+    const CorpusClip clip = corpus_.clip(candidate);
+    try {
+      RowValues values = read(clip);
+      load_samples(clip);
+      for (BadClip& one : bad) one.replaced_by = clip.id;
+      batch.clips[row] = candidate;
+      fill(batch, host, row, values);
+      return values;
+    } catch (const Error& error) {
+      bad.push_back(make_bad_clip(clip.id, clip.place.path, error));
+    }
+    candidate = plan_.visits_every_clip() ? no_clip : plan_.substitute(batch.shape, planned, attempt);
+  }
+  if (!bad.empty() && !plan_.visits_every_clip()) {
+    fail("batch", "none of {} clips in place of {} can be read; the last: {}", bad.size(), bad.front().id,
+         bad.back().reason);
+  }
+  batch.clips[row] = no_clip;
+  fill(batch, host, row, {});
+  return {};
+}
+
+std::vector<float> read_used_part(const Corpus& corpus, const CorpusClip& clip) {
+  const Clip audio = read_clip(clip.place, clip.first_sample, clip.samples);
+  std::vector<float> samples;
+  if (audio.samples.size() == clip.samples && audio.sample_rate == clip.sample_rate) {
+    samples = resample(audio.samples, audio.sample_rate, corpus.mel.sample_rate);
+  }
+  if (corpus.mel.frames(static_cast<int64_t>(samples.size())) != clip.length.mel_frames) {
+    fail_as(ErrorCode::changed, "batch", "{} has changed since the corpus was prepared", clip.place.name());
+  }
+  return samples;
+}
+
+}  // namespace myxtts

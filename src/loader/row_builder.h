@@ -1,0 +1,87 @@
+// Which arrays a batch can hold, how they lie in memory, and how a row of each is filled from its clip: once, for every
+// backend. An array of a new kind is a row of the table in row_builder.cpp; what is trained names the arrays it needs.
+//
+// Arrays of integers and lengths are filled on the host. Those without a `fill` are computed from the clip's samples by
+// the backend, on its device.
+#pragma once
+
+#include "corpus/corpus.h"
+#include "loader/batch.h"
+#include "plan/batch_plan.h"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace myxtts {
+
+// The sizes that an array's dimensions come from.
+struct BatchDims {
+  int64_t rows = 0, tokens = 0, mel_frames = 0, n_mels = 0;
+};
+
+// What is known of a clip before its samples are read.
+struct RowValues {
+  std::vector<uint16_t> tokens;
+  RowLength length;
+};
+
+struct ArraySpec {
+  const char* name;
+  DType dtype;
+  std::vector<int64_t> (*dims)(const BatchDims&);
+  void (*fill)(const RowValues& values, std::byte* row);  // into zeros; null: computed from samples
+};
+
+// By name; throws Error with the nearest name.
+const ArraySpec& array_spec(const std::string& name);
+std::vector<std::string> array_names();
+
+// What a voice is trained on. The order is that of the content hash.
+const std::vector<std::string>& voice_arrays();
+
+constexpr size_t aligned_bytes(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// Immutable; any thread.
+class RowBuilder {
+ public:
+  // The references are kept. Batches have the rows of one rank.
+  RowBuilder(const Corpus& corpus, const BatchPlan& plan, const std::vector<std::string>& arrays, uint64_t world_size);
+
+  const Corpus& corpus() const { return corpus_; }
+  const BatchPlan& plan() const { return plan_; }
+
+  // Declares the arrays of a batch of this shape; their memory is given by place().
+  void declare(Batch& batch, size_t shape, int64_t rows) const;
+  // Host-filled arrays lie in `host`, one after another, the computed ones in `computed`.
+  void place(Batch& batch, std::byte* host, std::byte* computed, int device) const;
+
+  // Of the batch's host-filled arrays, and of the plan's largest.
+  size_t host_bytes(const Batch& batch) const;
+  size_t max_host_bytes() const { return max_host_bytes_; }
+  size_t max_computed_bytes() const { return max_computed_bytes_; }
+  size_t max_bytes() const { return max_host_bytes_ + max_computed_bytes_; }
+
+  // Fills the row's host arrays, which begin at `host`, from what is known of its clip; all zeros for an empty row.
+  void fill(Batch& batch, std::byte* host, size_t row, const RowValues& values) const;
+
+  // Fills the row from its planned clip or, while that fails, from the substitutes that the plan names: `load_samples`
+  // is called with each and throws Error if its samples cannot be used. A plan that visits every clip has no
+  // substitutes: the row stays empty. Clips that failed are added to `bad`. Returns what the row holds.
+  RowValues build(Batch& batch, std::byte* host, size_t row, uint32_t planned, std::vector<BadClip>& bad,
+                  const std::function<void(const CorpusClip&)>& load_samples) const;
+
+ private:
+  RowValues read(const CorpusClip& clip) const;
+
+  const Corpus& corpus_;
+  const BatchPlan& plan_;
+  std::vector<const ArraySpec*> specs_;
+  size_t max_host_bytes_ = 0, max_computed_bytes_ = 0;
+};
+
+// Samples of the clip that are used, at the mel's rate. Throws Error if they are not what the index holds.
+std::vector<float> read_used_part(const Corpus& corpus, const CorpusClip& clip);
+
+}  // namespace myxtts

@@ -1,0 +1,67 @@
+#include "session/open.h"
+
+#include "base/error.h"
+#include "base/files.h"
+
+#include <set>
+
+namespace myxtts {
+
+Mode choose_devices(const Config& config, const SessionListener& listener) {
+  Mode mode = choose_mode(config, real_devices());
+  for (const std::string& warning : mode.warnings) listener.alert(warning);
+  return mode;
+}
+
+Corpus open_corpus_at(const std::string& where, const Config& config, PrepareOptions options,
+                      const SessionListener& listener) {
+  std::set<char32_t> symbols;
+  if (!config.data.vocabulary.empty()) {
+    constexpr uint64_t max_bytes = 1 << 22;
+    symbols =
+        Vocabulary::from_json(read_text_file(config.data.vocabulary, max_bytes), config.data.vocabulary).symbols();
+    options.symbols = &symbols;
+  }
+  options.validation = config.data.val_data.empty();
+  options.say = listener.say;
+  if (listener.progress) {
+    options.progress = [&](uint64_t done, uint64_t total) { listener.progress("checking", done, total); };
+  }
+  return open_corpus(where, config, options);
+}
+
+PlannedCorpus open_planned_corpus(const char* command, const Config& config, CorpusPart part,
+                                  const SessionListener& listener) {
+  const DataConfig& data = config.data;
+  if (data.train_data.empty()) reject_input(command, "no corpus is named", way_out("give --train-data DIR"));
+  Corpus corpus = open_corpus_at(data.train_data, config, {}, listener);
+  if (corpus.index.size() == 0) {
+    reject_input(command, "{} has no clip that can be used", data.train_data, way_out("see `prepare`"));
+  }
+  ShapePlan shapes = plan_shapes(corpus.index.lengths(), data);
+  const bool held_out = part == CorpusPart::held_out;
+  BatchPlan plan(held_out ? shapes.validation : shapes.shapes, static_cast<uint64_t>(config.training.seed),
+                 held_out ? BatchPlan::Visit::every_clip : BatchPlan::Visit::shuffled);
+  if (plan.batches_per_epoch() == 0 && held_out) {
+    reject_input(command, "{} has no clips held out for validation{}", data.train_data,
+                 data.val_data.empty() ? "" : "; data.val_data is set, show it with --train-data");
+  }
+  if (plan.batches_per_epoch() == 0) {
+    reject_input(command, "{} has {} clips, too few for a batch of {}", data.train_data, corpus.index.size(),
+                 plan.shapes().front().batch_size, way_out("give a smaller --batch-size"));
+  }
+  return {std::move(corpus), std::move(shapes), std::move(plan)};
+}
+
+std::unique_ptr<BatchSource> open_batches(Feed feed, const Config& config, const PlannedCorpus& planned,
+                                          const SessionListener& listener) {
+  for (const auto& [name, text] : startup_facts(feed, config, planned.plan)) {
+    listener.tell(fmt::format("{}: {}", name, text));
+  }
+  feed.loader.say = [say = listener.say](const std::string& sentence) {
+    if (say) say("tuned: " + sentence);
+  };
+  return open_feed(feed, planned.corpus, planned.plan);
+}
+
+}  // namespace myxtts

@@ -1,0 +1,68 @@
+// The training loop: schedule, accumulation, validation, early stopping, stop. It knows a trainable, not what it is.
+// The thread that trains.
+#pragma once
+
+#include "loader/feed.h"
+#include "train/run_checkpoints.h"
+#include "train/run_log.h"
+#include "train/run_plan.h"
+#include "train/step.h"
+#include "train/step_meter.h"
+
+#include <atomic>
+#include <optional>
+#include <vector>
+
+namespace myxtts {
+
+// What a loop works with; all of it outlives the loop.
+struct LoopParts {
+  const TrainInput& input;
+  const RunPlan& plan;
+  const Trainable& trainable;
+  TrainingStep& step;
+  RunLog& log;
+  RunCheckpoints& checkpoints;
+};
+
+class Loop {
+ public:
+  Loop(const LoopParts& parts, const RunPosition& position, const std::atomic<bool>& stop);
+
+  TrainSummary run();
+
+ private:
+  const TrainingConfig& config() const { return parts_.input.config.training; }
+  const Corpus& validation_corpus() const;
+  at::Device device() const;
+  bool due(int64_t every) const { return every > 0 && position_.step % every == 0; }
+  bool validation_due(bool epoch_ended) const;
+  int64_t captures() const;
+
+  std::unique_ptr<BatchSource> open_training_feed();
+  Feed validation_feed() const;
+  bool one_step(BatchSource& source);  // whether an epoch ended
+  void report_first_step();
+  void check_signature(const TensorMap& batch, bool validation);
+  void begin_log(const LoaderStats& loader);
+  void finish_log();
+  void drain();
+  std::vector<double> evaluate();
+  bool validate();  // whether it is the best so far
+  void sample();
+  void save(bool best);
+  void end();
+
+  const LoopParts parts_;
+  const std::atomic<bool>& stop_;
+  RunPosition position_;
+  StepMeter meter_;
+  RetraceMonitor monitor_;
+  double learning_rate_ = 0;
+  int64_t sampled_step_ = -1;
+  StepMetrics last_;                    // logged
+  std::optional<StepMetrics> pending_;  // waits for its losses
+  TrainSummary summary_;
+};
+
+}  // namespace myxtts

@@ -1,0 +1,89 @@
+#include "train/run_log.h"
+
+#include "base/files.h"
+
+#include <cmath>
+#include <span>
+
+namespace myxtts {
+namespace fs = std::filesystem;
+
+RunLog::RunLog(fs::path folder, const fs::path& tensorboard, int64_t step, const TrainListener& listener)
+    : listener_(listener),
+      folder_(std::move(folder)),
+      metrics_(folder_ / "metrics.jsonl", step),
+      events_(tensorboard, step + 1),
+      quarantine_(folder_ / "quarantine.jsonl") {}
+
+void RunLog::warn_once(const std::string& kind, const std::string& text) {
+  if (warned_.insert(kind).second) warn("{}", text);
+}
+
+void RunLog::tolerate(const std::string& what, const std::function<void()>& writing) {
+  try {
+    writing();
+  } catch (const std::exception& error) {
+    warn_once(what, fmt::format("{} cannot be written, and the run continues without: {}", what, error.what()));
+  }
+}
+
+void RunLog::add(const StepMetrics& metrics) {
+  metrics_.add(metrics);
+  tolerate("the TensorBoard file", [&] {
+    for (const Metric& metric : metrics.values) {
+      if (metric.tag.empty() || !std::isfinite(metric.value)) continue;
+      events_.scalar(metric.tag, metrics.step, static_cast<float>(metric.value));
+    }
+    events_.flush();
+  });
+}
+
+void RunLog::add_samples(int64_t step, Samples samples) {
+  samples_ = std::move(samples);
+  tolerate("a sample", [&] {
+    const fs::path folder = folder_ / "samples";
+    fs::create_directories(folder);
+    for (const Picture& picture : samples_.pictures) {
+      events_.image(picture.name, step, picture.png, picture.width, picture.height);
+      write_file_atomically(folder / (picture.name + ".png"), picture.png, Sync::no);
+    }
+    for (const Sound& sound : samples_.sounds) {
+      events_.audio(sound.name, step, std::as_bytes(std::span(sound.wav)), sound.sample_rate, sound.samples);
+      write_file_atomically(folder / (sound.name + ".wav"), sound.wav, Sync::no);
+    }
+    events_.flush();
+  });
+}
+
+void RunLog::add_replaced(const Batch& batch) {
+  if (!batch.replaced.empty()) tolerate("quarantine.jsonl", [&] { quarantine_.add(batch.replaced); });
+  for (const BadClip& bad : batch.replaced) {
+    warn_once(bad.id, fmt::format("{} is {}: {}", bad.id,
+                                  bad.replaced_by.empty() ? "left out" : "replaced by " + bad.replaced_by, bad.reason));
+  }
+}
+
+void RunLog::show_logged(const StepMetrics& metrics) const {
+  if (listener_.logged) listener_.logged(metrics);
+}
+
+void RunLog::show_progress(int64_t step, int64_t total, const StepMetrics& last) const {
+  if (listener_.step) listener_.step(step, total, last);
+}
+
+void RunLog::write_report() {
+  tolerate("report.html", [this] {
+    RunRecord run = read_run(folder_);
+    run.name = folder_.filename().string();
+    run.settings = settings_;
+    run.pictures = samples_.pictures;
+    run.sounds = samples_.sounds;
+    write_file_atomically(report(), make_run_report(run));
+  });
+}
+
+void RunLog::flush() {
+  tolerate("the TensorBoard file", [this] { events_.flush(); });
+}
+
+}  // namespace myxtts

@@ -1,0 +1,61 @@
+#include "train/tensor_map.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+namespace myxtts {
+namespace {
+
+at::Tensor tensor_of(const Array& array) {
+  const at::Device device =
+      array.device < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(array.device));
+  return at::from_blob(array.data, array.dims,
+                       at::TensorOptions().device(device).dtype(array.dtype == DType::int32 ? at::kInt : at::kFloat));
+}
+
+}  // namespace
+
+bool TensorMap::contains(std::string_view name) const {
+  return std::any_of(items_.begin(), items_.end(), [&](const auto& item) { return item.first == name; });
+}
+
+const at::Tensor& TensorMap::operator[](std::string_view name) const {
+  for (const auto& [key, tensor] : items_) {
+    if (key == name) return tensor;
+  }
+  fail("train", "the batch holds no array '{}'", name);
+}
+
+at::Tensor& TensorMap::operator[](std::string_view name) { return const_cast<at::Tensor&>(std::as_const(*this)[name]); }
+
+void TensorMap::copy_from(const TensorMap& other) {
+  for (auto& [name, tensor] : items_) tensor.copy_(other[name], /*non_blocking=*/true);
+}
+
+TensorMap tensors_of(const Batch& batch, bool dynamic) {
+  int64_t tokens = 1, frames = 1;
+  for (const RowLength& row : batch.lengths) {
+    tokens = std::max<int64_t>(tokens, row.tokens), frames = std::max<int64_t>(frames, row.mel_frames);
+  }
+  TensorMap tensors;
+  for (const Array& array : batch.arrays) {
+    at::Tensor tensor = tensor_of(array);
+    if (dynamic && array.name == "tokens") tensor = tensor.narrow(1, 0, tokens).contiguous();
+    if (dynamic && array.name == "mel") tensor = tensor.narrow(1, 0, frames).contiguous();
+    tensors.add(array.name, std::move(tensor));
+  }
+  return tensors;
+}
+
+at::Generator seeded_generator(at::Device device, uint64_t seed) {
+  at::Generator generator = device.is_cpu() ? at::make_generator<at::CPUGeneratorImpl>(seed)
+                                            : at::globalContext().defaultGenerator(device).clone();
+  generator.set_current_seed(seed);
+  return generator;
+}
+
+}  // namespace myxtts

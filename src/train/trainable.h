@@ -1,0 +1,76 @@
+// What is trained. A trainable names the arrays it needs, its parameter groups (one for a voice, two for a GAN) and its
+// losses, and maps a batch to them. The step captures it, the optimiser updates its groups, the loop knows neither
+// voices nor vocoders. Immutable while it is trained; one thread.
+#pragma once
+
+#include "artifacts/run_report.h"
+#include "corpus/corpus.h"
+#include "model/parameters.h"
+#include "model/trunk.h"
+#include "plan/batch_plan.h"
+#include "train/retrace_monitor.h"
+#include "train/tensor_map.h"
+#include "train/update.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+namespace myxtts {
+
+// Parameters that one optimiser updates.
+struct ParameterGroup {
+  std::string name;
+  const ParameterLayout* layout = nullptr;
+  OptimizerSettings optimizer;
+  double learning_rate_scale = 1;  // times the schedule's
+  // Names of its losses, the one that is minimised first. They are the keys of metrics.jsonl: `loss`, `loss_prior`, ...
+  std::vector<std::string> losses;
+};
+
+// What it can do at a moment of its training, to look at and to listen to.
+struct Samples {
+  std::vector<Picture> pictures;
+  std::vector<Sound> sounds;
+};
+
+class Trainable {
+ public:
+  virtual ~Trainable() = default;
+
+  virtual std::vector<std::string> arrays() const = 0;
+
+  // Updated in this order; where no batches are accumulated, each sees those before it already updated. Exactly one
+  // loss of one group is called `loss`: it is what validation and early stopping compare.
+  virtual std::vector<ParameterGroup> groups() const = 0;
+
+  // A valid batch of that shape, for capturing: its values do not matter.
+  virtual TensorMap example(const StepSignature& shape, at::Device device) const = 0;
+
+  // Memory for what a step draws at random, and the drawing of it, outside of any capture.
+  virtual TensorMap make_noise(const TensorMap& batch) const = 0;
+  virtual void draw_noise(TensorMap& noise, at::Generator generator) const = 0;
+
+  // The losses of one group, float scalars in the order of its names. `weights` has an entry per group. With `inspect`
+  // every intermediate result is shown to it.
+  virtual std::vector<at::Tensor> losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
+                                         const TensorMap& noise, const Inspect& inspect) const = 0;
+
+  // Backward writes the gradients of these weights' fused stacks instead of adding to them.
+  virtual bool overwrites_gradients(const Weights& weights) const = 0;
+
+  // What a checkpoint must say besides weights, so that it can be used without the corpus.
+  virtual std::map<std::string, std::string> metadata() const = 0;
+
+  // By the EMA weights, of the first clip of the plan.
+  virtual Samples samples(std::span<const Weights> weights, const Corpus& corpus, const BatchPlan& plan,
+                          at::Device device) const = 0;
+};
+
+}  // namespace myxtts

@@ -1,0 +1,121 @@
+#include "train/voice_trainable.h"
+
+#include "artifacts/png.h"
+#include "audio/wav.h"
+#include "base/error.h"
+#include "base/workers.h"
+#include "features/cpu/griffin_lim.h"
+#include "loader/make_batch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+namespace myxtts {
+namespace {
+
+VoiceBatch voice_batch(const TensorMap& batch) {
+  return {batch["tokens"], batch["text_lengths"], batch["mel_lengths"], batch["mel"]};
+}
+
+Picture heat_map(std::string name, std::string title, const at::Tensor& matrix) {
+  const at::Tensor plain = matrix.to(at::kCPU, at::kFloat).contiguous();
+  const int rows = static_cast<int>(plain.size(0)), columns = static_cast<int>(plain.size(1));
+  HeatmapOptions options;
+  options.scale = 2;
+  return {std::move(name), std::move(title),
+          make_png_heatmap({plain.const_data_ptr<float>(), static_cast<size_t>(plain.numel())}, rows, columns, options),
+          columns * options.scale, rows * options.scale};
+}
+
+}  // namespace
+
+VoiceTrainable::VoiceTrainable(VoiceDescription description, const OptimizerSettings& optimizer, bool fused)
+    : description_(std::move(description)), optimizer_(optimizer), voice_(description_.spec(), fused) {}
+
+VoiceTrainable::VoiceTrainable(const VoiceSpec& spec, const OptimizerSettings& optimizer, bool fused)
+    : optimizer_(optimizer), voice_(spec, fused) {}
+
+std::vector<std::string> VoiceTrainable::arrays() const { return voice_arrays(); }
+
+std::vector<ParameterGroup> VoiceTrainable::groups() const {
+  return {{"voice", &voice_.layout(), optimizer_, 1, {"loss", "loss_prior", "loss_duration", "loss_flow"}}};
+}
+
+TensorMap VoiceTrainable::example(const StepSignature& shape, at::Device device) const {
+  const auto floats = at::TensorOptions().dtype(at::kFloat).device(device), ints = floats.dtype(at::kInt);
+  return {{"tokens", at::full({shape.rows, shape.text_length}, Vocabulary::first_symbol, ints)},
+          {"mel", at::zeros({shape.rows, shape.mel_frames, voice_.spec().n_mels}, floats)},
+          {"text_lengths", at::full({shape.rows}, std::min(shape.text_length, shape.mel_frames), ints)},
+          {"mel_lengths", at::full({shape.rows}, shape.mel_frames, ints)}};
+}
+
+TensorMap VoiceTrainable::make_noise(const TensorMap& batch) const {
+  const at::Tensor& mel = batch["mel"];
+  return {{"time", at::empty({mel.size(0)}, mel.options())}, {"noise", at::empty_like(mel)}};
+}
+
+void VoiceTrainable::draw_noise(TensorMap& noise, at::Generator generator) const {
+  noise["time"].uniform_(0, 1, generator);
+  noise["noise"].normal_(0, 1, generator);
+}
+
+std::vector<at::Tensor> VoiceTrainable::losses(size_t, std::span<const Weights> weights, const TensorMap& batch,
+                                               const TensorMap& noise, const Inspect& inspect) const {
+  const VoiceLosses losses =
+      voice_.losses(weights.front(), voice_batch(batch), {noise["time"], noise["noise"]}, inspect);
+  return {losses.total, losses.prior, losses.duration, losses.flow};
+}
+
+bool VoiceTrainable::overwrites_gradients(const Weights& weights) const { return voice_.fuses(weights.flat); }
+
+std::map<std::string, std::string> VoiceTrainable::metadata() const { return description_.to_metadata(); }
+
+Samples VoiceTrainable::samples(std::span<const Weights> weights, const Corpus& corpus, const BatchPlan& plan,
+                                at::Device device) const {
+  const at::NoGradGuard no_gradients;
+  PlannedBatch planned = plan.batch(0, 0);
+  planned.clips.resize(1);
+  const BatchLease batch = make_batch(RowBuilder(corpus, plan, arrays(), 1), planned, 1);
+  if (batch->clips.front() == no_clip) fail("samples", "the first clip of the plan cannot be read");
+  const CorpusClip clip = corpus.clip(batch->clips.front());
+  const int64_t tokens = batch->lengths[0].tokens, frames = batch->lengths[0].mel_frames;
+  TensorMap one;
+  for (const auto& [name, tensor] : tensors_of(*batch, false)) one.add(name, tensor.to(device));
+  TensorMap noise = make_noise(one);
+  draw_noise(noise, seeded_generator(device, 1));
+  const VoiceLosses losses = voice_.losses(weights.front(), voice_batch(one), {noise["time"], noise["noise"]});
+  const at::Tensor path = losses.token_of_frame[0].narrow(0, 0, frames).unsqueeze(0) ==
+                          at::arange(tokens, one["tokens"].options()).unsqueeze(1);
+  Samples samples;
+  samples.pictures.push_back(
+      heat_map("alignment", "alignment of \"" + clip.text + "\": tokens upwards, frames to the right", path));
+  samples.pictures.push_back(heat_map("mel_true", "its true mel", one["mel"][0].narrow(0, 0, frames).t()));
+
+  const std::string& wanted = description_.config.training.sample_text;
+  const std::string& text = wanted.empty() ? clip.text : wanted;
+  std::vector<int64_t> numbers;
+  if (wanted.empty()) {
+    const std::span<const int32_t> row = (*batch)["tokens"].values<const int32_t>();
+    numbers.assign(row.begin(), row.begin() + tokens);
+  } else {
+    const std::vector<uint16_t> encoded = tokens_of_text(description_, wanted);
+    numbers.assign(encoded.begin(), encoded.end());
+  }
+  const Spoken spoken = voice_.speak(weights.front(), numbers, {});
+  samples.pictures.push_back(heat_map("mel_spoken", "as the voice speaks it", spoken.mel.t()));
+  GriffinLimOptions options;
+  options.threads = available_cores();
+  const std::vector<float> sound =
+      griffin_lim(corpus.mel, {spoken.mel.const_data_ptr<float>(), static_cast<size_t>(spoken.mel.numel())},
+                  spoken.mel.size(0), options);
+  const std::vector<std::byte> wav = make_wav(sound, corpus.mel.sample_rate);
+  samples.sounds.push_back({"spoken", "\"" + text + "\"",
+                            std::string(reinterpret_cast<const char*>(wav.data()), wav.size()), corpus.mel.sample_rate,
+                            static_cast<int64_t>(sound.size())});
+  return samples;
+}
+
+}  // namespace myxtts
