@@ -1,6 +1,6 @@
-// Charts as inline SVG for a page: text in the page's own colour, lines in the page's colours `--line-1` to `--line-6`
-// (with a fallback of their own), so that they can be read on light and on dark. Lines differ in their dashes too, for
-// eyes that do not tell the colours apart. Any thread.
+// Charts as inline SVG for an HTML page. Text and lines use the CSS colours of the page, `--line-1` to `--line-6` with
+// fallbacks, so that they suit light and dark themes. Lines also differ in dashes, for colour-blind readers. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -24,23 +24,22 @@ struct LineChart {
   std::string title, x_label, y_label;
   std::vector<Series> series;
   bool log_y = false;
-  bool from_zero = false;  // the axis begins at 0, however far away the values are
+  bool from_zero = false;  // the y axis starts at 0
 };
 
-// Values that cannot be drawn (not finite, or not above 0 on a logarithmic scale) are left out, and the chart says how
-// many they are.
+// Skips values that are not finite, or not positive on a logarithmic axis, and prints their number in the chart.
 std::string make_line_chart(const LineChart& chart);
 
-// At most about `most` points, in order, of which the first, the last and every stretch's least and largest are kept.
+// Downsamples to about `most` points; keeps the first, the last, and the min and max of each bucket.
 std::vector<Point> thin_points(std::span<const Point> points, size_t most = 500);
 
 struct HistogramBar {
-  double from;  // where the bar begins; it ends where the next begins
+  double from;  // lower edge; the upper edge is the next lower edge
   int64_t count;
 };
 std::string make_histogram(std::string_view title, std::string_view x_label, std::span<const HistogramBar> bars);
 
-// Shares from 0 to 1, one below the other, each with its name and a note.
+// Horizontal bars of shares from 0 to 1, each with a name and a note.
 struct ShareBar {
   std::string name;
   double share;
@@ -48,18 +47,17 @@ struct ShareBar {
 };
 std::string make_share_bars(std::string_view title, std::span<const ShareBar> bars);
 
-// What went on at the same time: a strip for each lane, with a bar for each stretch of work. Bars of a lane that
-// overlap lie one below the other.
+// Gantt chart: one strip per lane, one bar per interval of work. Overlapping bars of a lane are stacked.
 struct TimelineBar {
   double from, to;
   std::string name;
 };
 struct TimelineLane {
   std::string name;
-  size_t colour;                  // of the page's, from 0
-  std::vector<TimelineBar> bars;  // in ascending order of their beginning
+  size_t colour;                  // index of the page colour, from 0
+  std::vector<TimelineBar> bars;  // sorted by `from`
 };
-// Only what lies between `from` and `to` is drawn.
+// Draws the range from `from` to `to` only.
 std::string make_timeline(std::string_view title, std::string_view x_label, std::span<const TimelineLane> lanes,
                           double from, double to);
 

@@ -123,9 +123,9 @@ void HtmlPage::list(std::span<const std::string> items) {
   html_ += "</ul>\n";
 }
 
-void HtmlPage::figures(std::span<const PageFigure> figures) {
+void HtmlPage::metrics(std::span<const PageMetric> metrics) {
   html_ += "<dl class=\"figures\">";
-  for (const PageFigure& one : figures) {
+  for (const PageMetric& one : metrics) {
     html_ += fmt::format("<div><dt>{}</dt><dd>{}</dd><dd>{}</dd></div>", escape_html(one.label), escape_html(one.value),
                          escape_html(one.note));
   }
@@ -133,7 +133,7 @@ void HtmlPage::figures(std::span<const PageFigure> figures) {
 }
 
 void HtmlPage::table(const TableRow& head, std::span<const TableRow> rows, std::string_view caption) {
-  // A wide table scrolls by itself, with the keyboard too.
+  // Wide tables scroll, also with the keyboard.
   html_ += fmt::format("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>",
                        escape_html(caption.empty() ? "table" : caption));
   if (!caption.empty()) html_ += fmt::format("<caption>{}</caption>", escape_html(caption));

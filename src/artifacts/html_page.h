@@ -1,5 +1,5 @@
-// One page in one file: style, pictures and sounds are inside it, and nothing is loaded from elsewhere. Light or dark
-// as the reader's system is. What is given as text is escaped. Any thread, one page by one thread.
+// A self-contained HTML page: style, pictures and audio are embedded, nothing is loaded from elsewhere. Follows the
+// light or dark theme of the system. Escapes all text. One page per thread.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ std::string escape_html(std::string_view text);
 
 using TableRow = std::vector<std::string>;
 
-struct PageFigure {
+struct PageMetric {
   std::string label, value, note;
 };
 
@@ -23,14 +23,14 @@ class HtmlPage {
 
   void section(std::string_view title);
   void paragraph(std::string_view text);
-  void chart(std::string_view svg);  // as it is
-  // The one sentence that the page is about, with a word that says whether it is good news.
+  void chart(std::string_view svg);  // inserted unescaped
+  // Headline: a one-word status and the verdict.
   void verdict(bool good, std::string_view word, std::string_view sentence);
   void list(std::span<const std::string> items);
-  void figures(std::span<const PageFigure> figures);  // side by side, large
+  void metrics(std::span<const PageMetric> metrics);  // large numbers side by side
   void picture(std::string_view title, std::string_view png);
   void sound(std::string_view title, std::string_view wav);
-  // Cells of the words "ok", "attention" and "unknown" are marked as such.
+  // Styles cells with the text "ok", "attention" or "unknown".
   void table(const TableRow& head, std::span<const TableRow> rows, std::string_view caption = {});
 
   std::string finish() &&;

@@ -24,7 +24,7 @@ const std::vector<Point>& points_of(const RunRecord& run, const std::string& met
   return found == run.metrics.end() ? none : found->second;
 }
 
-// JSON has no word for what is not a number: a loss that has gone wrong is written as null.
+// JSON has no NaN: a non-finite loss is written as null.
 void take_line(RunRecord& run, const Json& line, double& last_step) {
   const double step = line["step"];
   if (step < last_step) {
@@ -55,7 +55,7 @@ double last_step(const RunRecord& run) {
   return step;
 }
 
-// A line stands for the steps since the line before; the first stands for itself.
+// A line covers the steps since the previous line; the first covers one step.
 double total_of(std::span<const Point> points) {
   double total = 0, before = points.empty() ? 0 : points.front().x - 1;
   for (const Point& point : points) {
@@ -97,7 +97,7 @@ constexpr std::string_view loss_prefix = "loss_";
 struct ChartOfMetrics {
   const char* title;
   const char* unit;
-  std::vector<std::pair<const char*, const char*>> metrics;  // key, and what the legend says
+  std::vector<std::pair<const char*, const char*>> metrics;  // key and legend
   bool log_y = false;
 };
 

@@ -1,4 +1,4 @@
-// A page about a run, finished or still running: what `metrics.jsonl` says, as charts and one sentence.
+// HTML report of a finished or running training run, from `metrics.jsonl`. Any thread.
 #pragma once
 
 #include "artifacts/chart.h"
@@ -24,17 +24,17 @@ struct Sound {
 
 struct RunRecord {
   std::string name;
-  // What each number of the lines was, by step. `captures` and `retraces` count from the start of the run; `step_ms`
-  // and `input_wait_ms` are one step's, and the wait is part of the step.
+  // Series by metric name; x is the step. `captures` and `retraces` are totals; `step_ms` and `input_wait_ms` are per
+  // step, and step_ms includes the wait.
   std::map<std::string, std::vector<Point>> metrics;
-  std::vector<std::pair<std::string, std::string>> settings;  // in the order in which they are to be shown
+  std::vector<std::pair<std::string, std::string>> settings;  // in display order
   std::vector<Picture> pictures;
   std::vector<Sound> sounds;
 };
 
-// Reads `metrics.jsonl` of a run's folder; settings, pictures and sounds are for the caller to add. Where a run went
-// back to a checkpoint, the later lines count. A line that is not whole is passed over: a run that is being written
-// ends in one, and a run that broke off may have one in the middle. Throws Error when there is no such file.
+// Reads `metrics.jsonl` of a run folder; the caller adds settings, pictures and sounds. If a run resumed from a
+// checkpoint, later lines replace earlier ones. Skips incomplete lines, which a running or interrupted run may have.
+// Throws Error if the file does not exist.
 RunRecord read_run(const std::filesystem::path& folder);
 
 std::string make_run_report(const RunRecord& run);

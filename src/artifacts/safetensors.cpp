@@ -16,17 +16,17 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t length_bytes = 8;  // the header's length, before the header
+constexpr uint64_t length_bytes = 8;  // length of the header, at the start of the file
 constexpr uint64_t data_alignment = 64;
-constexpr uint64_t most_header_bytes = 100'000'000;  // as other readers have it
+constexpr uint64_t max_header_bytes = 100'000'000;  // limit of the Python package
 constexpr const char* metadata_key = "__metadata__";
 constexpr const char* no_checksum = "0000000000000000";
-// How each header written here begins; the header's checksum follows.
+// Prefix of every header written here; the header checksum follows.
 constexpr std::string_view header_start = R"({"__metadata__":{"header_checksum":")";
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-// Nothing when the product is negative or beyond 63 bits.
+// Empty if the product is negative or overflows 63 bits.
 std::optional<int64_t> bytes_needed(std::string_view dtype, std::span<const int64_t> shape) {
   int64_t bytes = safetensors_element_bytes(dtype);
   for (const int64_t length : shape) {
@@ -40,7 +40,7 @@ uint64_t hash_of_header(std::string header) {
   return hash_text(header);
 }
 
-// The tensors in the order of the file.
+// Tensors in file order.
 std::vector<const TensorView*> ordered(std::span<const TensorView> tensors, const fs::path& path) {
   std::set<std::string_view> names;
   std::vector<const TensorView*> order;
@@ -50,7 +50,7 @@ std::vector<const TensorView*> ordered(std::span<const TensorView> tensors, cons
     }
     const std::optional<int64_t> bytes = bytes_needed(tensor.dtype, tensor.shape);
     if (safetensors_element_bytes(tensor.dtype) == 0 || !bytes || static_cast<size_t>(*bytes) != tensor.data.size()) {
-      fail("safetensors", "{}: tensor '{}' has {} bytes, which is not what its shape of {} makes", path.string(),
+      fail("safetensors", "{}: tensor '{}' has {} bytes, which does not match its shape of {} elements", path.string(),
            tensor.name, tensor.data.size(), tensor.dtype);
     }
     order.push_back(&tensor);
@@ -67,7 +67,7 @@ std::string make_header(std::span<const TensorView* const> order, const Safetens
   for (const TensorView* tensor : order) data.add(tensor->data);
   nlohmann::ordered_json all_metadata = {{"header_checksum", no_checksum}, {"checksum", hash_hex(data.value())}};
   for (const auto& [key, value] : metadata) {
-    // A file that was read and is written again brings its old checksums along.
+    // Drop old checksums of a file that is rewritten.
     if (key != "header_checksum" && key != "checksum") all_metadata[key] = value;
   }
   std::string text;
@@ -82,21 +82,20 @@ std::string make_header(std::span<const TensorView* const> order, const Safetens
     }
     text += "}";
   } catch (const Json::exception&) {
-    fail("safetensors", "{}: a name or a piece of the metadata is not UTF-8", path.string());
+    fail("safetensors", "{}: a name or a metadata value is not UTF-8", path.string());
   }
   const uint64_t spaces = (data_alignment - (length_bytes + text.size()) % data_alignment) % data_alignment;
   text.append(spaces, ' ');
-  if (text.size() > most_header_bytes) {
-    fail("safetensors", "{}: a header of {} bytes is more than readers accept", path.string(), text.size());
+  if (text.size() > max_header_bytes) {
+    fail("safetensors", "{}: a header of {} bytes is larger than readers accept", path.string(), text.size());
   }
   text.replace(header_start.size(), std::strlen(no_checksum), hash_hex(hash_of_header(text)));
   return text;
 }
 
-// JSON as it is, but nothing that a header never has: a name twice (of which parsers keep the one or the other) and
-// lists in lists without end.
+// Parses JSON strictly: rejects duplicate names, which parsers resolve differently, and deep nesting.
 Json parse_header(std::string_view text, const fs::path& path) {
-  std::vector<std::set<std::string>> keys;  // of each object that is open
+  std::vector<std::set<std::string>> keys;  // of each open object
   const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
     if (depth > 3) reject_input("safetensors", "{}: its header is nested too deeply", path.string());
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
@@ -109,12 +108,12 @@ Json parse_header(std::string_view text, const fs::path& path) {
   try {
     Json header = Json::parse(text, check);
     if (header.is_object()) return header;
-  } catch (const Json::exception&) {  // said below
+  } catch (const Json::exception&) {  // reported below
   }
   reject_input("safetensors", "{}: its header is not a JSON object", path.string());
 }
 
-// What an entry of the header says, with views into `data`.
+// Parses one header entry; the view points into `data`.
 TensorView parse_tensor(const std::string& name, const Json& entry, std::span<const std::byte> data,
                         const fs::path& path) {
   TensorView tensor;
@@ -135,13 +134,13 @@ TensorView parse_tensor(const std::string& name, const Json& entry, std::span<co
     reject_input("safetensors", "{}: tensor '{}' has the unknown type '{}'", path.string(), name, tensor.dtype);
   }
   if (begin > end || end > data.size()) {
-    reject_input("safetensors", "{}: tensor '{}' lies at bytes {} to {} of {} (is the file cut off?)", path.string(),
+    reject_input("safetensors", "{}: tensor '{}' is at bytes {} to {} of {} (is the file truncated?)", path.string(),
                  name, begin, end, data.size());
   }
   const std::optional<int64_t> bytes = bytes_needed(tensor.dtype, tensor.shape);
   if (!bytes || static_cast<uint64_t>(*bytes) != end - begin) {
-    reject_input("safetensors", "{}: tensor '{}' has {} bytes, which is not what its shape of {} makes", path.string(),
-                 name, end - begin, tensor.dtype);
+    reject_input("safetensors", "{}: tensor '{}' has {} bytes, which does not match its shape of {} elements",
+                 path.string(), name, end - begin, tensor.dtype);
   }
   tensor.data = data.subspan(begin, end - begin);
   return tensor;
@@ -149,15 +148,15 @@ TensorView parse_tensor(const std::string& name, const Json& entry, std::span<co
 
 SafetensorsMetadata parse_metadata(const Json& entry, const fs::path& path) {
   SafetensorsMetadata metadata;
-  if (!entry.is_object()) reject_input("safetensors", "{}: its metadata are not an object", path.string());
+  if (!entry.is_object()) reject_input("safetensors", "{}: its metadata is not an object", path.string());
   for (const auto& [key, value] : entry.items()) {
-    if (!value.is_string()) reject_input("safetensors", "{}: its metadata '{}' is not a text", path.string(), key);
+    if (!value.is_string()) reject_input("safetensors", "{}: its metadata '{}' is not a string", path.string(), key);
     metadata[key] = value.get<std::string>();
   }
   return metadata;
 }
 
-// Each byte belongs to exactly one tensor.
+// Checks that each byte belongs to exactly one tensor.
 void check_coverage(const std::map<std::string, TensorView, std::less<>>& tensors, std::span<const std::byte> data,
                     const fs::path& path) {
   std::vector<const TensorView*> order;
@@ -172,7 +171,7 @@ void check_coverage(const std::map<std::string, TensorView, std::less<>>& tensor
       reject_input("safetensors", "{}: tensor '{}' overlaps another", path.string(), tensor->name);
     }
     if (tensor->data.data() > end) {
-      reject_input("safetensors", "{}: {} bytes before tensor '{}' belong to none", path.string(),
+      reject_input("safetensors", "{}: {} bytes before tensor '{}' belong to no tensor", path.string(),
                    tensor->data.data() - end, tensor->name);
     }
     end = end_of(tensor);
@@ -213,12 +212,13 @@ void write_safetensors(const fs::path& path, std::span<const TensorView> tensors
 SafetensorsFile::SafetensorsFile(fs::path path) : path_(std::move(path)), file_(path_) {
   const std::span<const std::byte> bytes = file_.bytes();
   if (bytes.size() < length_bytes) {
-    reject_input("safetensors", "{} has {} bytes and is no safetensors file", path_.string(), bytes.size());
+    reject_input("safetensors", "{} has {} bytes and is not a safetensors file", path_.string(), bytes.size());
   }
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, bytes.data(), length_bytes);
-  if (header_bytes > most_header_bytes || header_bytes > bytes.size() - length_bytes) {
-    reject_input("safetensors", "{} is cut off or no safetensors file: it has {} bytes, and its header would have {}",
+  if (header_bytes > max_header_bytes || header_bytes > bytes.size() - length_bytes) {
+    reject_input("safetensors",
+                 "{} is truncated or not a safetensors file: it has {} bytes, and its header would have {}",
                  path_.string(), bytes.size(), header_bytes);
   }
   const std::string text(reinterpret_cast<const char*>(bytes.data()) + length_bytes, header_bytes);

@@ -1,9 +1,8 @@
-// The safetensors format: named tensors in one file that Python's `safetensors` reads and writes too.
+// Reads and writes safetensors files, compatible with the Python package `safetensors`.
 //
-// A file written here carries two checksums in its metadata, XXH64 in hexadecimal. `checksum` is that of all data bytes
-// in the order of the file. `header_checksum` is that of the whole header with zeros in its own place, which is always
-// the first value of the header, so that it can be found without trusting what it protects. Files of others have
-// neither, and are accepted.
+// Files written here carry two XXH64 checksums in their metadata, in hexadecimal. `checksum` covers all data bytes in
+// file order. `header_checksum` covers the header with zeros in its own place, always the first value, so that it is
+// found without parsing. Files without checksums are accepted.
 #pragma once
 
 #include "base/files.h"
@@ -21,34 +20,33 @@ namespace myxtts {
 // Does not own its data.
 struct TensorView {
   std::string name;
-  std::string dtype;  // as the format spells it: "F32", "BF16", "I64", ...
+  std::string dtype;  // safetensors name: "F32", "BF16", "I64", ...
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
 };
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-// Bytes of one element; 0 for a type that is not known here.
+// Bytes per element; 0 for an unknown type.
 int64_t safetensors_element_bytes(std::string_view dtype);
 
-// Tensors with the widest elements come first, so that each lies at a multiple of its element's size; the data begin at
-// a multiple of 64. Written under a temporary name, synced and renamed: after a failure the old file is untouched. No
-// copy of the data is made. Throws Error.
+// Writes the widest elements first, so that each tensor is aligned; data start at a multiple of 64. Atomic: writes a
+// temporary file, syncs and renames. Does not copy the data. Throws Error.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                        const SafetensorsMetadata& metadata = {});
 
-// A file to read from. It is mapped, so that a tensor's bytes are read when they are touched; views are valid as long
-// as the object is. The constructor checks the header completely and throws Error with what is wrong. Any thread.
+// A memory-mapped file: tensors are read on access, and views are valid as long as the object. The constructor
+// validates the whole header and throws Error. Any thread.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(std::filesystem::path path);
 
-  std::vector<std::string> names() const;                 // in alphabetical order
-  const TensorView* find(std::string_view name) const;    // null where there is none
-  const TensorView& tensor(std::string_view name) const;  // throws where there is none
+  std::vector<std::string> names() const;                 // sorted
+  const TensorView* find(std::string_view name) const;    // null if missing
+  const TensorView& tensor(std::string_view name) const;  // throws if missing
   const SafetensorsMetadata& metadata() const { return metadata_; }
 
-  // Reads all data and throws Error when they do not match the checksum.
+  // Reads all data; throws Error if they do not match the checksum.
   void verify() const;
 
  private:

@@ -13,8 +13,8 @@ namespace myxtts {
 namespace fs = std::filesystem;
 namespace {
 
-// Fields of a protocol buffer. A field's tag is its number and how its value is written: 0 varint, 1 eight bytes,
-// 2 length and bytes, 5 four bytes.
+// Fields of a protocol buffer. A tag is the field number and the wire type: 0 varint, 1 eight bytes, 2
+// length-delimited, 5 four bytes.
 std::string varint(uint64_t value) {
   std::string out;
   for (; value >= 128; value >>= 7) out += static_cast<char>(value | 128);
@@ -37,7 +37,7 @@ std::string bytes_field(int number, std::string_view bytes) {
   return varint(static_cast<uint64_t>(number) << 3 | 2) + varint(bytes.size()) + std::string(bytes);
 }
 
-// TFRecord's checksum is turned and shifted, so that a record may contain records.
+// TFRecord masks its CRC, so that a record may contain records.
 uint32_t masked_crc(std::string_view bytes) {
   const uint32_t crc = crc32c(bytes);
   return (crc >> 15 | crc << 17) + 0xA282EAD8U;
@@ -54,18 +54,18 @@ std::string host_name() {
 
 }  // namespace
 
-EventWriter::EventWriter(const fs::path& folder, int64_t continues_from_step) {
+EventWriter::EventWriter(const fs::path& folder, int64_t resume_step) {
   std::error_code problem;
   fs::create_directories(folder, problem);
   const auto now = static_cast<int64_t>(seconds_since_1970());
-  // Two writers of one process in one second differ in the last number.
+  // The last number distinguishes writers of one process within one second.
   for (int number = 0; !file_; ++number) {
     path_ = folder / fmt::format("events.out.tfevents.{}.{}.{}.{}", now, host_name(), ::getpid(), number);
     file_.reset(std::fopen(path_.c_str(), "wbxe"));
     if (!file_ && errno != EEXIST) fail("tensorboard", "{}: {}", path_.string(), std::strerror(errno));
   }
   write_event(0, bytes_field(3, "brain.Event:2"));
-  if (continues_from_step > 0) write_event(continues_from_step, bytes_field(7, integer_field(1, 1)));
+  if (resume_step > 0) write_event(resume_step, bytes_field(7, integer_field(1, 1)));
 }
 
 void EventWriter::scalar(std::string_view tag, int64_t step, float value) {
@@ -90,9 +90,9 @@ void EventWriter::audio(std::string_view tag, int64_t step, std::span<const std:
 
 void EventWriter::text(std::string_view tag, int64_t step, std::string_view markdown) {
   constexpr int strings = 7;
-  const std::string shape = bytes_field(2, integer_field(1, 1));  // one dimension of one
+  const std::string shape = bytes_field(2, integer_field(1, 1));  // shape [1]
   const std::string tensor = integer_field(1, strings) + bytes_field(2, shape) + bytes_field(8, markdown);
-  const std::string metadata = bytes_field(1, bytes_field(1, "text"));  // the plugin that shows it
+  const std::string metadata = bytes_field(1, bytes_field(1, "text"));  // plugin name
   write_value(tag, step, bytes_field(8, tensor) + bytes_field(9, metadata));
 }
 

@@ -1,5 +1,4 @@
-// TensorBoard's event files: records of hand-written protocol buffers in TFRecord's framing. Only what TensorBoard
-// shows as scalars, images, audio and text.
+// TensorBoard event files: hand-written protocol buffers in TFRecord framing. Supports scalars, images, audio and text.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +11,17 @@
 
 namespace myxtts {
 
-// Writes one new file into a folder, which it makes if need be. Events are buffered until `flush` or the end of the
-// object. One thread at a time. Throws Error with the system's reason.
+// Writes one new file into a folder, which it creates if needed. Buffers events until `flush` or destruction. One
+// thread at a time. Throws Error with the reason of the system.
 class EventWriter {
  public:
-  // A run that goes on from a checkpoint gives the step it goes on from: TensorBoard then forgets what an earlier file
-  // of the folder has at that step and after it.
-  explicit EventWriter(const std::filesystem::path& folder, int64_t continues_from_step = 0);
+  // A resumed run passes the step of its checkpoint; TensorBoard then discards later events of earlier files.
+  explicit EventWriter(const std::filesystem::path& folder, int64_t resume_step = 0);
 
   void scalar(std::string_view tag, int64_t step, float value);
   void image(std::string_view tag, int64_t step, std::string_view png, int width, int height);
   void audio(std::string_view tag, int64_t step, std::span<const std::byte> wav, int sample_rate,
-             int64_t length_frames);  // one channel
+             int64_t length_frames);  // mono
   void text(std::string_view tag, int64_t step, std::string_view markdown);
 
   void flush();

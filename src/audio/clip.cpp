@@ -8,7 +8,7 @@
 namespace myxtts {
 namespace {
 
-// The place's file and its bytes as a source; the source borrows the file.
+// Opens the file of a clip as a byte source, which borrows the file.
 class OpenClip {
  public:
   explicit OpenClip(const ClipPlace& place) : file_(place.path) {
@@ -17,7 +17,7 @@ class OpenClip {
     if (source.size_bytes == 0)
       fail_as(ErrorCode::unreadable, "audio", "{} is empty (at byte {})", source.name, at_byte(0));
     if (!place.part && place.bytes != 0 && place.bytes != file_.size_bytes()) {
-      fail_as(ErrorCode::changed, "audio", "{} has {} bytes where it had {} when the corpus was prepared", source.name,
+      fail_as(ErrorCode::changed, "audio", "{} has {} bytes, but had {} when the corpus was prepared", source.name,
               file_.size_bytes(), place.bytes);
     }
     if (place.first_byte > file_.size_bytes() || source.size_bytes > file_.size_bytes() - place.first_byte) {

@@ -1,4 +1,4 @@
-// One uncompressed sample of any encoding as a float in [-1, 1], the same on both backends. Non-finite floats are 0.
+// Converts one PCM sample of any encoding to a float in [-1, 1], for both backends. Non-finite floats become 0.
 #pragma once
 
 #include "base/host_device.h"
@@ -78,7 +78,7 @@ MYXTTS_HOST_DEVICE inline float sample_value(SampleFormat format, const uint8_t*
   return 0.0F;
 }
 
-// One frame's channels, averaged.
+// Mean over the channels of one frame.
 MYXTTS_HOST_DEVICE inline float mono_value(SampleFormat format, int channels, const uint8_t* frame) {
   if (channels == 1) return sample_value(format, frame);
   float sum = 0.0F;

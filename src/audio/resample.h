@@ -1,6 +1,6 @@
-// Polyphase windowed-sinc resampling from any rate to any rate: a Hann-windowed sinc, 6 zero crossings a side, cut off
-// at 0.99 of the lower Nyquist rate (the definition of torchaudio's `sinc_interp_hann` with its defaults). Output has
-// ceil(length * to / from) samples; outside the clip there is silence.
+// Polyphase windowed-sinc resampling from any rate to any rate: a Hann-windowed sinc, 6 zero crossings per side, cut
+// off at 0.99 of the lower Nyquist rate (the definition of torchaudio's `sinc_interp_hann` with its defaults). Output
+// has ceil(length * to / from) samples; samples outside the clip are zero.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace myxtts {
 
-// The filter of one pair of rates. Immutable once made; any number of threads may share it.
+// Filter of one pair of rates. Immutable; any number of threads may share it.
 class ResampleFilter {
  public:
   ResampleFilter(int from_hz, int to_hz);
@@ -24,7 +24,7 @@ class ResampleFilter {
   int64_t first(int64_t phase) const;
   float tap(int64_t phase, int64_t k) const;
 
-  // All taps, phase after phase. Large for rates with no common divisor: make it once per pair of rates.
+  // All taps [phases, taps]. Large for coprime rates, so create it once per pair of rates.
   std::vector<float> table() const;
 
  private:
@@ -33,7 +33,7 @@ class ResampleFilter {
   double cutoff_;  // in input rates
 };
 
-// Any thread; keeps the filter's table where the clip is long enough to pay for it.
+// Any thread. Builds the tap table only if the clip is long enough to amortise it.
 std::vector<float> resample(std::span<const float> input, int from_hz, int to_hz);
 std::vector<float> resample(std::span<const float> input, const ResampleFilter& filter, std::span<const float> table);
 

@@ -121,7 +121,7 @@ class Parser {
     data_found_ = true;
   }
 
-  // An empty recording may be followed by further chunks; a streamed one, by samples.
+  // Size 0 means an empty clip if further chunks follow, otherwise a streamed one.
   bool only_chunks_follow(uint64_t at) {
     while (starts_chunk(at)) {
       const uint64_t end = at + 8 + word32(at + 4);

@@ -1,5 +1,5 @@
-// The arrow between two stages: a queue of at most `capacity` items that blocks on either side, can be closed, carries
-// a producer's error to the consumer, and knows how long each side waited. Many producers, many consumers.
+// Bounded blocking queue between two stages. Can be closed, passes a producer error to the consumer, and measures how
+// long each side waits. Many producers, many consumers.
 #pragma once
 
 #include "base/clock.h"
@@ -16,8 +16,8 @@ namespace myxtts {
 struct QueueStats {
   uint64_t pushed = 0;
   uint64_t popped = 0;
-  int64_t push_wait_ns = 0;    // producers blocked: the next stage is the slow one
-  int64_t pop_wait_ns = 0;     // consumers blocked: the stage before is the slow one
+  int64_t push_wait_ns = 0;    // producers blocked: the next stage is slower
+  int64_t pop_wait_ns = 0;     // consumers blocked: the previous stage is slower
   uint64_t occupancy_sum = 0;  // items found at each pop, for the mean
   uint64_t high_water = 0;
 
@@ -31,7 +31,7 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  // Blocks while full. False when the queue was closed: the item is not taken.
+  // Blocks while full. Returns false, without taking the item, if the queue is closed.
   bool push(Item item) {
     std::unique_lock lock(mutex_);
     wait(lock, room_, stats_.push_wait_ns, [&] { return closed_ || items_.size() < capacity_; });
@@ -43,7 +43,7 @@ class BoundedQueue {
     return true;
   }
 
-  // Blocks while empty. Nothing when the queue is closed and drained; throws the error it was closed with.
+  // Blocks while empty. Returns nothing if the queue is closed and drained, or throws the error it was closed with.
   std::optional<Item> pop() {
     std::unique_lock lock(mutex_);
     wait(lock, filled_, stats_.pop_wait_ns, [&] { return closed_ || !items_.empty(); });
@@ -59,7 +59,7 @@ class BoundedQueue {
     return item;
   }
 
-  // No more pushes; what is in the queue may still be popped. The first error given is the one that is raised.
+  // Ends pushing; remaining items may still be popped. Keeps the first error.
   void close(std::exception_ptr error = nullptr) {
     const std::lock_guard lock(mutex_);
     closed_ = true;

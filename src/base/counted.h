@@ -1,4 +1,4 @@
-// "1 shape", "8 shapes".
+// Pluralises: "1 shape", "8 shapes".
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace myxtts {
 
-// `many` where it is not `one` with an s.
+// `many` overrides the default plural, `one` plus s.
 inline std::string counted(uint64_t count, const std::string& one, const std::string& many = {}) {
   return std::to_string(count) + " " + (count == 1 ? one : many.empty() ? one + "s" : many);
 }

@@ -35,8 +35,7 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path&
   }
 }
 
-// A new name is only lasting when its folder is synced too. A file system that cannot do that is no reason to fail: the
-// file itself is whole.
+// Syncs the folder, so that a rename is durable. Ignores file systems that cannot do it, since the file is complete.
 void sync_folder(const fs::path& folder) {
   const Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (directory.number >= 0) ::fsync(directory.number);

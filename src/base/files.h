@@ -1,5 +1,5 @@
-// Reading whole files, and writing them so that a reader sees the old content or the new, never half of it.
-// Any thread; every function throws Error with the path and the system's reason.
+// Reads whole files and writes them atomically: a reader sees the old content or the new, never a part. Any thread;
+// every function throws Error with the path and the reason of the system.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,13 @@ namespace myxtts {
 
 std::string read_text_file(const std::filesystem::path& path, uint64_t max_bytes);
 
-// Written beside the target under a temporary name, synced (unless many small files that can be made again would make
-// that slow), then renamed over it.
+// Writes a temporary file beside the target, syncs it and renames it. Sync::no is for many small files that can be
+// recreated.
 enum class Sync { yes, no };
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes, Sync sync = Sync::yes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text, Sync sync = Sync::yes);
 
-// A large file written piece by piece under a temporary name: nothing is seen of it before `finish`, and nothing stays
-// of it when it is destroyed before.
+// Writes a large file incrementally to a temporary name. It appears at `finish`; destruction before that removes it.
 class FileWriter {
  public:
   explicit FileWriter(std::filesystem::path path);
@@ -30,8 +29,8 @@ class FileWriter {
 
   uint64_t position() const { return position_; }
   void write(std::span<const std::byte> bytes);
-  void overwrite(uint64_t at, std::span<const std::byte> bytes);  // what was written before
-  void finish();                                                  // synced, renamed, and the folder synced
+  void overwrite(uint64_t at, std::span<const std::byte> bytes);  // bytes that were written before
+  void finish();                                                  // syncs, renames, and syncs the folder
 
  private:
   void flush();
@@ -42,7 +41,7 @@ class FileWriter {
   std::vector<std::byte> pending_;
 };
 
-// A file's bytes as memory, read by the system when they are touched.
+// A read-only memory-mapped file. Any thread.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

@@ -1,5 +1,5 @@
-// XXH64: the 64-bit content hash used for batches, settings and files. The same bytes give the same number on every
-// machine, and anybody can check one with the `xxhash` package of Python (`xxhash.xxh64_intdigest`).
+// XXH64, the content hash of batches, settings and files. Portable; Python checks it with `xxhash.xxh64_intdigest`.
+// Pure functions; any thread.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ inline uint64_t hash_text(std::string_view text, uint64_t seed = 0) {
   return hash_bytes(text.data(), text.size(), seed);
 }
 
-// The same number for bytes that come in pieces.
+// Incremental hash with the same result.
 class StreamHash {
  public:
   explicit StreamHash(uint64_t seed = 0);
@@ -26,7 +26,7 @@ class StreamHash {
  private:
   uint64_t seed_, size_ = 0;
   std::array<uint64_t, 4> lanes_;
-  std::array<std::byte, 32> rest_;  // what does not fill a block yet: size_ % 32 bytes
+  std::array<std::byte, 32> rest_;  // incomplete block of size_ % 32 bytes
 };
 
 // 16 lower-case hexadecimal digits.

@@ -9,7 +9,7 @@ namespace myxtts {
 namespace {
 namespace fs = std::filesystem;
 
-// "max" is no number, and no limit.
+// "max" means no limit.
 std::optional<uint64_t> number_in(const fs::path& file) {
   std::ifstream text(file);
   uint64_t number = 0;
@@ -37,7 +37,7 @@ HostMemory host_memory(const fs::path& root) {
     if (key == "MemTotal:") memory.total_bytes = kilobytes << 10;
     if (key == "MemAvailable:") memory.available_bytes = kilobytes << 10;
   }
-  // Version 2, in its own group and in every one above; then version 1.
+  // cgroup v2 of this process and all its parents, then v1.
   fs::path own;
   std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

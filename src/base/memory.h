@@ -1,4 +1,4 @@
-// The memory that this process may use: the machine's, or less where a control group limits it, as in a container.
+// Memory available to this process: that of the machine, or the cgroup limit in a container. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@ namespace myxtts {
 
 struct HostMemory {
   uint64_t total_bytes = 0;
-  uint64_t available_bytes = 0;  // without pushing others out
+  uint64_t available_bytes = 0;  // without swapping
 };
 
-// `root` is for tests: where proc/ and sys/ lie.
+// `root` contains proc/ and sys/, for tests.
 HostMemory host_memory(const std::filesystem::path& root = "/");
 
 }  // namespace myxtts

@@ -1,4 +1,4 @@
-// The known name nearest to a misspelt one, for "did you mean".
+// Suggests the nearest known name for a misspelt one. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace myxtts {
 
-// Smallest number of inserted, removed, changed or swapped characters.
+// Damerau-Levenshtein distance (insert, delete, substitute, transpose).
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The nearest of `known`; the first of equals. Empty when `known` is.
+// The nearest of `known`, the first if several tie; empty if `known` is empty.
 std::string nearest(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace myxtts

@@ -1,4 +1,4 @@
-// Other programs, run to their end without a shell, and this one's own use of the processor. Any thread.
+// Runs programs without a shell, and reports the CPU time of this process. Any thread.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@ namespace myxtts {
 // The full path of a program on PATH, or empty.
 std::string find_program(const std::string& name);
 
-// Runs it with its output discarded; returns the exit status, or throws Error when it cannot be started.
+// Runs a program with its output discarded; returns the exit status. Blocks. Throws Error if it cannot be started.
 int run_program(const std::vector<std::string>& arguments);
 
-// Of all threads of this process together, since it started.
+// CPU time of all threads of this process since its start.
 double cpu_seconds();
 
 }  // namespace myxtts

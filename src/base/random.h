@@ -1,5 +1,5 @@
-// A small counter-based random source: the same seed gives the same numbers on every machine. Not thread-safe; make
-// one per thread or per item, seeded with what it is for.
+// SplitMix64 random generator: the same seed gives the same numbers on every machine. Not thread-safe; use one per
+// thread or per item.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,5 @@
-// How long a thread has been at reading and at features, the two parts of a loader's row that lie deep in other code.
-// Whoever owns the thread looks before and after, and knows where the time went. One count a thread, which only grows:
-// nothing is shared, and nobody has to hand a stopwatch down.
+// Per-thread time spent on reading and features, which happen deep inside a row of the loader. The owner of the thread
+// reads the counters before and after; they only increase and are not shared.
 #pragma once
 
 #include "base/clock.h"
@@ -8,7 +7,7 @@
 namespace myxtts {
 
 struct WorkClock {
-  int64_t reading_ns = 0;   // in the system's calls: the disk, or the page cache
+  int64_t reading_ns = 0;   // in system calls: disk or page cache
   int64_t features_ns = 0;  // resampling and mel
 
   static WorkClock& of_this_thread() {
@@ -17,7 +16,7 @@ struct WorkClock {
   }
 };
 
-// Adds its own life to one of the two.
+// Adds its lifetime to one of the counters.
 class WorkTimer {
  public:
   explicit WorkTimer(int64_t WorkClock::*part) : part_(part) {}

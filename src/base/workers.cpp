@@ -27,7 +27,7 @@ Workers::Workers(size_t count, const std::function<void(size_t)>& body,
       threads_.emplace_back(run, worker);
     } catch (const std::system_error&) {
       if (worker == 0) throw;
-      return;  // the system has no more; those that run do the work
+      return;  // no more threads available: continue with those that run
     }
   }
 }

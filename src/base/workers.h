@@ -1,4 +1,4 @@
-// Threads that run one function each and carry its error to whoever waits for them.
+// Threads that run one function each and pass its error to whoever joins them.
 #pragma once
 
 #include <atomic>
@@ -13,16 +13,15 @@ namespace myxtts {
 
 class Workers {
  public:
-  // Starts `count` threads running `body(worker_number)`, or as many as the system gives. When one throws, `on_error`
-  // is called once, from that thread, so that queues can be closed with the error; the others are expected to notice
-  // and return.
+  // Starts `count` threads that run `body(worker_index)`, or fewer if the system refuses. If one throws, calls
+  // `on_error` once from that thread, to close queues; the other threads should then return.
   Workers(size_t count, const std::function<void(size_t)>& body,
           const std::function<void(std::exception_ptr)>& on_error = {});
-  ~Workers();  // joins; an error nobody asked for is dropped
+  ~Workers();  // joins; drops an error that was not collected
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // Waits for all of them, then throws the first error.
+  // Joins all threads, then throws the first error.
   void join();
 
  private:
@@ -32,10 +31,10 @@ class Workers {
 };
 
 // Calls `body(i)` for every i in [0, count) on `threads` threads; throws the first error after all have stopped.
-// The items are handed out in order, one at a time. One thread is the caller's own.
+// Items are assigned in order, one at a time. The caller is one of the threads.
 void parallel_for(size_t count, size_t threads, const std::function<void(size_t)>& body);
 
-// The cores this process may use.
+// CPU cores that this process may use.
 size_t available_cores();
 
 }  // namespace myxtts

@@ -13,12 +13,12 @@ namespace {
 
 int run_bench_mel(const MelBench& bench, const std::string& json_file, const Console& console) {
   const MelBenchResult result = bench_mel(bench);
-  const Spread batch = spread_of(result.batch_s);
+  const SummaryStats batch = summarize(result.batch_s);
   const double times_real_time = bench.clips * bench.seconds / batch.p50;
   const double fraction = times_real_time / result.limit_times_real_time;
   console.info("log-mel, preset {}, batch {} x {:g} s, on {}", bench.preset, bench.clips, bench.seconds, result.device);
   console.info("  {:>12.0f} x real time  ({:.1f} us per batch, median of {}, cv {:.1f} %)", times_real_time,
-               batch.p50 * 1e6, result.batch_s.size(), 100 * batch.variation);
+               batch.p50 * 1e6, result.batch_s.size(), 100 * batch.cv);
   console.info("  {:>12.0f} x real time is the limit: {}", result.limit_times_real_time, result.limit);
   console.info("  {:>11.0f} % of the limit", 100 * fraction);
   if (!json_file.empty()) {
@@ -31,7 +31,7 @@ int run_bench_mel(const MelBench& bench, const std::string& json_file, const Con
         {"limit_is", result.limit},
         {"fraction_of_limit", fraction},
         {"repeats", result.batch_s.size()},
-        {"cv", batch.variation}};
+        {"cv", batch.cv}};
     write_file_atomically(json_file, json.dump(2) + "\n");
   }
   return 0;

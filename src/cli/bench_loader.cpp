@@ -24,7 +24,7 @@ void print(const LoaderBenchResult& result, const Console& console) {
   console.info("loader, {} of {} per epoch, {}, on {}", counted(result.batches_per_epoch, "batch", "batches"),
                result.batch_size, counted(loader.workers, "worker"), result.device);
   console.info("  {:>12.0f} x real time  (median over the epochs, cv {:.1f} %)", speed,
-               100 * result.times_real_time.variation);
+               100 * result.times_real_time.cv);
   console.info("  {:>12.0f} x real time is the limit: {}", result.limit, result.limit_is);
   console.info("  {:>11.0f} % of the limit", 100 * speed / result.limit);
   console.info(
@@ -50,7 +50,7 @@ nlohmann::ordered_json to_json(const LoaderBenchResult& result, const Options& o
           {"limit_is", result.limit_is},
           {"fraction_of_limit", speed / result.limit},
           {"repeats", options.bench.repeats},
-          {"cv", result.times_real_time.variation},
+          {"cv", result.times_real_time.cv},
           {"workers", loader.workers},
           {"batch_size", result.batch_size},
           {"gpu_cache_mb", loader.gpu_cache_bytes >> 20},

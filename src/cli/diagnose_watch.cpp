@@ -114,12 +114,12 @@ Watched watch(GpuReadings& gpu, const Options& options, const Each& each) {
   return watched;
 }
 
-std::optional<Spread> figures(const Watched& watched, Figure figure) {
+std::optional<SummaryStats> figures(const Watched& watched, Figure figure) {
   std::vector<double> values;
   for (const TimedSample& sample : watched.samples) {
     if (const auto& value = sample.gpu.*figure) values.push_back(*value);
   }
-  return values.empty() ? std::nullopt : std::optional(spread_of(values));
+  return values.empty() ? std::nullopt : std::optional(summarize(values));
 }
 
 // Each reason and the share of samples that had it.
@@ -141,48 +141,44 @@ Json as_json(const Options& options, const GpuReadings& gpu, const Watched& watc
   };
   const auto most = [&](Figure figure) {
     const auto spread = figures(watched, figure);
-    return spread ? Json(spread->most) : Json();
+    return spread ? Json(spread->max) : Json();
   };
-  const Spread& use = verdict.utilisation;
-  return {{"gpu", options.gpu},
-          {"name", gpu.name()},
-          {"seconds", watched.samples.back().at_s - watched.samples.front().at_s + options.interval_ms * 1e-3},
-          {"samples", watched.samples.size()},
-          {"source", verdict.by_sm_activity ? "sm_activity" : "nvml_utilisation"},
-          {"utilisation",
-           {{"mean", use.mean},
-            {"std", use.deviation},
-            {"p5", use.p5},
-            {"p50", use.p50},
-            {"p95", use.p95},
-            {"max", use.most}}},
-          {"verdict", name_of(verdict.use)},
-          {"sentence", verdict.sentence},
-          {"period_s", known(verdict.period_s)},
-          {"nvml_utilisation", mean(&GpuSample::utilisation_percent)},
-          {"sm_active", mean(&GpuSample::sm_active_percent)},
-          {"tensor_active", mean(&GpuSample::tensor_active_percent)},
-          {"power_w", mean(&GpuSample::power_w)},
-          {"power_limit_w", known(gpu.limits().power_w)},
-          {"memory_mb", most(&GpuSample::memory_used_mb)},
-          {"memory_total_mb", known(gpu.limits().memory_mb)},
-          {"sm_mhz", mean(&GpuSample::sm_mhz)},
-          {"sm_mhz_limit", known(gpu.limits().sm_mhz)},
-          {"memory_mhz", mean(&GpuSample::memory_mhz)},
-          {"memory_mhz_limit", known(gpu.limits().memory_mhz)},
-          {"temperature_c", most(&GpuSample::temperature_c)},
-          {"pcie_to_gpu_mb_s", mean(&GpuSample::pcie_to_gpu_mb_s)},
-          {"pcie_from_gpu_mb_s", mean(&GpuSample::pcie_from_gpu_mb_s)},
-          {"throttled", throttling(watched)},
-          {"sample_us", 1e6 * watched.sampling_s / static_cast<double>(watched.sampled)}};
+  const SummaryStats& use = verdict.utilisation;
+  return {
+      {"gpu", options.gpu},
+      {"name", gpu.name()},
+      {"seconds", watched.samples.back().at_s - watched.samples.front().at_s + options.interval_ms * 1e-3},
+      {"samples", watched.samples.size()},
+      {"source", verdict.by_sm_activity ? "sm_activity" : "nvml_utilisation"},
+      {"utilisation",
+       {{"mean", use.mean}, {"std", use.std}, {"p5", use.p5}, {"p50", use.p50}, {"p95", use.p95}, {"max", use.max}}},
+      {"verdict", name_of(verdict.use)},
+      {"sentence", verdict.sentence},
+      {"period_s", known(verdict.period_s)},
+      {"nvml_utilisation", mean(&GpuSample::utilisation_percent)},
+      {"sm_active", mean(&GpuSample::sm_active_percent)},
+      {"tensor_active", mean(&GpuSample::tensor_active_percent)},
+      {"power_w", mean(&GpuSample::power_w)},
+      {"power_limit_w", known(gpu.limits().power_w)},
+      {"memory_mb", most(&GpuSample::memory_used_mb)},
+      {"memory_total_mb", known(gpu.limits().memory_mb)},
+      {"sm_mhz", mean(&GpuSample::sm_mhz)},
+      {"sm_mhz_limit", known(gpu.limits().sm_mhz)},
+      {"memory_mhz", mean(&GpuSample::memory_mhz)},
+      {"memory_mhz_limit", known(gpu.limits().memory_mhz)},
+      {"temperature_c", most(&GpuSample::temperature_c)},
+      {"pcie_to_gpu_mb_s", mean(&GpuSample::pcie_to_gpu_mb_s)},
+      {"pcie_from_gpu_mb_s", mean(&GpuSample::pcie_from_gpu_mb_s)},
+      {"throttled", throttling(watched)},
+      {"sample_us", 1e6 * watched.sampling_s / static_cast<double>(watched.sampled)}};
 }
 
 void tell(const Watched& watched, const WatchVerdict& verdict, const Console& console) {
-  const Spread& use = verdict.utilisation;
+  const SummaryStats& use = verdict.utilisation;
   console.info("{}", verdict.sentence);
   console.info(
       "  {:.0f} % at the 5th percentile, {:.0f} % at the 50th, {:.0f} % at the 95th, {:.0f} % at most; {} samples",
-      use.p5, use.p50, use.p95, use.most, watched.samples.size());
+      use.p5, use.p50, use.p95, use.max, watched.samples.size());
   console.info("  judged by {}", verdict.by_sm_activity
                                      ? "SM activity from sample to sample"
                                      : "NVML's utilisation, a mean over up to a second: shorter waits do not show");

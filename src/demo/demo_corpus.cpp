@@ -99,9 +99,9 @@ DemoCorpusSummary make_demo_corpus(const fs::path& folder, const DemoCorpusSetti
   DemoCorpusSummary summary;
   parallel_for(rows.size(), available_cores(), [&](size_t i) {
     const Row& row = rows[i];
-    const std::vector<float> samples = espeak.empty()
-                                           ? speak(row.text, demo_speaker(row.speaker), settings.sample_rate, row.seed)
-                                           : speak_with_espeak(espeak, row, settings, folder);
+    const std::vector<float> samples =
+        espeak.empty() ? synthesize(row.text, demo_speaker(row.speaker), settings.sample_rate, row.seed)
+                       : speak_with_espeak(espeak, row, settings, folder);
     const fs::path path = folder / "wavs" / (row.id + "." + settings.format);
     if (settings.format == "wav") {
       write_wav(path, samples, settings.sample_rate);

@@ -1,5 +1,4 @@
-// The corpus that the program makes itself, in LJSpeech layout. Everything in it follows from the settings: two runs
-// with one seed are byte-equal.
+// Generates a synthetic corpus in LJSpeech layout. Deterministic: equal settings and seed give equal bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ struct DemoCorpusSettings {
   int speakers = 1;  // above 1, metadata.csv has the columns id|speaker|text
   uint64_t seed = 1;
   std::string language = "en";
-  std::string voice = "formant";  // or "espeak-ng", where it is installed
+  std::string voice = "formant";  // or "espeak-ng", if installed
   std::string format = "wav";     // wav, flac, mp3, ogg
   int sample_rate = 22050;
 };
@@ -24,7 +23,7 @@ struct DemoCorpusSummary {
   double seconds = 0;
 };
 
-// Calls `progress(clips_done)` from any of its threads, one at a time. Refuses a folder that holds another corpus.
+// Calls `progress(clips_done)` from any of its threads, one at a time. Rejects a folder that holds another corpus.
 DemoCorpusSummary make_demo_corpus(const std::filesystem::path& folder, const DemoCorpusSettings& settings,
                                    const std::function<void(int)>& progress);
 

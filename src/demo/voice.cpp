@@ -11,12 +11,12 @@
 namespace myxtts {
 namespace {
 
-constexpr double control_ms = 1.5;     // how often formants and levels move
-constexpr double smoothing_ms = 11.0;  // how fast: neighbouring letters run into each other
+constexpr double control_ms = 1.5;     // interval of parameter updates
+constexpr double smoothing_ms = 11.0;  // coarticulation between neighbouring letters
 constexpr double target_rms = 0.08;
 constexpr double peak_limit = 0.95;
 
-// What the tract does at one moment.
+// Parameters of the vocal tract at one time.
 struct Posture {
   double formant_hz[3];
   double voicing;
@@ -42,14 +42,14 @@ class Resonator {
   double a_ = 1, b_ = 0, c_ = 0, y1_ = 0, y2_ = 0;
 };
 
-// The flow through the glottis over one period: it opens for 40 % of it, shuts within 16 %, and stays shut.
+// Glottal flow over one period: opens for 40 %, closes within 16 %, then stays closed.
 double glottal_flow(double phase) {
   if (phase < 0.40) return 0.5 * (1.0 - std::cos(std::numbers::pi * phase / 0.40));
   if (phase < 0.56) return std::cos(0.5 * std::numbers::pi * (phase - 0.40) / 0.16);
   return 0.0;
 }
 
-// The posture that every control step aims at, letter by letter.
+// Target parameters per control step.
 std::vector<Posture> targets(std::string_view text, const Speaker& speaker, Random& random) {
   std::vector<Posture> steps;
   for (const char32_t letter : decode_utf8(text)) {
@@ -95,7 +95,7 @@ Speaker demo_speaker(int number) {
   return {random.uniform(85, 240), random.uniform(0.88, 1.2)};
 }
 
-std::vector<float> speak(std::string_view text, const Speaker& speaker, int sample_rate, uint64_t seed) {
+std::vector<float> synthesize(std::string_view text, const Speaker& speaker, int sample_rate, uint64_t seed) {
   Random random(seed);
   const std::vector<Posture> steps = targets(text, speaker, random);
   if (steps.empty()) return {};
@@ -120,7 +120,7 @@ std::vector<float> speak(std::string_view text, const Speaker& speaker, int samp
       phase += pitch_hz / sample_rate;
       phase -= std::floor(phase);
       const double flow = glottal_flow(phase);
-      const double pulse = (flow - last_flow) * sample_rate / 8000.0;  // the lips pass the change of the flow
+      const double pulse = (flow - last_flow) * sample_rate / 8000.0;  // lip radiation: derivative of the flow
       last_flow = flow;
       double sound = now.voicing * pulse + now.noise * 0.25 * random.normal();
       for (Resonator& formant : tract) sound = formant(sound);

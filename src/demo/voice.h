@@ -1,4 +1,5 @@
-// A small source-filter voice: a glottal pulse and noise through three moving formants. Pure functions; any thread.
+// Source-filter formant synthesizer: glottal pulses and noise through three moving formants. Pure functions; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,13 @@ namespace myxtts {
 
 struct Speaker {
   double pitch_hz = 120;
-  double tract_scale = 1.0;  // above 1: a shorter tract, higher formants
+  double tract_scale = 1.0;  // above 1: shorter vocal tract, higher formants
 };
 
-// Speaker `number` of a corpus; number 0 is always the same voice, the others spread around it.
+// Speaker `number` of a corpus; 0 is the reference voice, the others vary around it.
 Speaker demo_speaker(int number);
 
-// Letters the voice does not know are passed over.
-std::vector<float> speak(std::string_view text, const Speaker& speaker, int sample_rate, uint64_t seed);
+// Synthesizes samples in [-1, 1]. Skips unknown letters.
+std::vector<float> synthesize(std::string_view text, const Speaker& speaker, int sample_rate, uint64_t seed);
 
 }  // namespace myxtts

@@ -1,5 +1,5 @@
-// The little that the rest of the program needs of a GPU without knowing CUDA: which there are, memory on one, time on
-// one. Where no CUDA was found at build time there are none, and `no_cuda/` throws one clear sentence.
+// CUDA without its headers: devices, memory, streams, events and timing. `no_cuda/` implements it in builds without
+// CUDA: it reports no devices and throws one clear Error. Unless noted, calls block and any thread may make them.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ using StreamHandle = CUstream_st*;  // a cudaStream_t; null is the default strea
 
 int device_count();
 std::string device_name(int device);
-std::string device_bus_id(int device);  // where it sits: CUDA and the driver number GPUs differently
-bool can_reach(int device, int other);  // memory of the other by copies that do not pass through the host
+std::string device_bus_id(int device);        // PCI bus ID; CUDA and NVML number GPUs differently
+bool can_access_peer(int device, int other);  // copies between them bypass the host
 
 struct DeviceMemory {
   uint64_t free_bytes = 0, total_bytes = 0;
 };
 DeviceMemory device_memory(int device);
 
-// "cuda:N" -> N. Throws Error when the text is something else or there is no such GPU.
+// "cuda:N" -> N. Throws Error if the text is malformed or the GPU does not exist.
 int parse_device(const std::string& text);
 
-// Memory on one device. Owns it; may be moved, not copied.
+// Owns memory on one device. Movable, not copyable.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -39,7 +39,7 @@ class DeviceBuffer {
   void* data() const { return data_; }
   size_t size_bytes() const { return bytes_; }
 
-  // Both wait until the copy is done.
+  // Both block until the copy is done.
   void upload(std::span<const std::byte> from);
   void download(std::span<std::byte> into) const;
 
@@ -49,8 +49,7 @@ class DeviceBuffer {
   size_t bytes_ = 0;
 };
 
-// Host memory that does not move: page-locked where `pinned` is true, so that a GPU copies from it by itself. Owns it;
-// may be moved, not copied.
+// Owns host memory; `pinned` allows asynchronous copies to a GPU. Movable, not copyable.
 class HostBuffer {
  public:
   HostBuffer() = default;
@@ -68,10 +67,10 @@ class HostBuffer {
   bool pinned_ = false;
 };
 
-// From device memory, once the default stream is done with all it was given.
+// Copies from device memory after all work on the default stream.
 void download(int device, const void* from, std::span<std::byte> into);
 
-// Time between two points of a stream, measured on the device.
+// Measures device time between two points of a stream with CUDA events.
 class DeviceTimer {
  public:
   explicit DeviceTimer(int device);
@@ -80,37 +79,37 @@ class DeviceTimer {
   DeviceTimer& operator=(const DeviceTimer&) = delete;
 
   void start(StreamHandle stream = nullptr);
-  double stop_ms(StreamHandle stream = nullptr);  // waits
+  double stop_ms(StreamHandle stream = nullptr);  // blocks until the device reaches this point
 
  private:
   void* begin_ = nullptr;
   void* end_ = nullptr;
 };
 
-// A point of a stream that can be waited for.
-class StreamMark {
+// A CUDA event without timing.
+class DeviceEvent {
  public:
-  explicit StreamMark(int device);
-  ~StreamMark();
-  StreamMark(const StreamMark&) = delete;
-  StreamMark& operator=(const StreamMark&) = delete;
+  explicit DeviceEvent(int device);
+  ~DeviceEvent();
+  DeviceEvent(const DeviceEvent&) = delete;
+  DeviceEvent& operator=(const DeviceEvent&) = delete;
 
-  void set(StreamHandle stream);
-  bool reached() const;
+  void record(StreamHandle stream);
+  bool is_complete() const;
   void wait() const;
 
  private:
   void* event_ = nullptr;
 };
 
-// How long a stream was busy with pieces of work that come one after another, measured on the device. Whoever gives it
-// pieces stays a few ahead of it, and no more: begin() waits.
+// Measures how long a stream is busy with consecutive pieces of work, in device time. begin() blocks while `ahead`
+// pieces are pending, which limits how far the host runs ahead. One thread.
 class BusyClock {
  public:
   struct Time {
     int64_t pieces = 0;
     double busy_ms = 0;
-    double all_ms = 0;  // with what was between the pieces
+    double all_ms = 0;  // including the gaps between pieces
   };
 
   explicit BusyClock(int device, size_t ahead = 3);
@@ -120,18 +119,18 @@ class BusyClock {
 
   void begin(StreamHandle stream);
   void end(StreamHandle stream);
-  Time take();   // of the pieces that have ended since the last call
-  void pause();  // what is between the last piece and the next does not count
+  Time take();   // totals of the pieces that ended since the last call
+  void pause();  // excludes the gap before the next piece
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-// Bytes read plus bytes written a second by a copy within the device: the limit of whatever only moves memory.
+// Memory bandwidth of the device, bytes read plus written per second: upper bound of a memory-bound kernel.
 double measure_copy_bytes_per_s(int device);
 
-// Of a copy from pinned host memory to the device.
+// PCIe bandwidth from pinned host memory to the device.
 double measure_upload_bytes_per_s(int device);
 
 }  // namespace myxtts

@@ -24,13 +24,12 @@ const char* library_file() {
   return named != nullptr && *named != '\0' ? named : "libnvidia-ml.so.1";
 }
 
-// The library and its functions. A function that an older driver lacks is null; `ask` answers for it.
+// Owns the loaded library. Functions that an older driver lacks are null; `query` handles that.
 class Library {
  public:
   Library() : handle_(::dlopen(library_file(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) {
-      reject_input("gpu", "NVIDIA's driver is not here ({} cannot be loaded), so there is no GPU to read",
-                   library_file(), way_out("install the driver"));
+      reject_input("gpu", "cannot load the NVIDIA driver library {}", library_file(), way_out("install the driver"));
     }
     try {
       need("nvmlInit_v2", init);
@@ -41,7 +40,7 @@ class Library {
       need("nvmlDeviceGetHandleByPciBusId_v2", device_by_bus_id);
       need("nvmlDeviceGetName", name);
       if (const Result result = init(); result != 0) {
-        reject_input("gpu", "NVIDIA's driver does not start ({}), so there is no GPU to read", error_string(result),
+        reject_input("gpu", "cannot initialise the NVIDIA driver ({})", error_string(result),
                      way_out("does nvidia-smi work?"));
       }
     } catch (...) {
@@ -53,7 +52,7 @@ class Library {
     find("nvmlDeviceGetPowerUsage", power);
     find("nvmlDeviceGetEnforcedPowerLimit", power_limit);
     find("nvmlDeviceGetClockInfo", clock);
-    find("nvmlDeviceGetMaxClockInfo", most_clock);
+    find("nvmlDeviceGetMaxClockInfo", max_clock);
     find("nvmlDeviceGetCurrentClocksThrottleReasons", throttle_reasons);
     find("nvmlDeviceGetTemperature", temperature);
     find("nvmlDeviceGetPcieThroughput", pcie_throughput);
@@ -82,7 +81,7 @@ class Library {
   Result (*power)(Device, unsigned*) = nullptr;
   Result (*power_limit)(Device, unsigned*) = nullptr;
   Result (*clock)(Device, nvml::Clock, unsigned*) = nullptr;
-  Result (*most_clock)(Device, nvml::Clock, unsigned*) = nullptr;
+  Result (*max_clock)(Device, nvml::Clock, unsigned*) = nullptr;
   Result (*throttle_reasons)(Device, unsigned long long*) = nullptr;
   Result (*temperature)(Device, int, unsigned*) = nullptr;
   Result (*pcie_throughput)(Device, nvml::PcieCounter, unsigned*) = nullptr;
@@ -101,30 +100,30 @@ class Library {
   void need(const char* symbol, Function& function) {
     find(symbol, function);
     if (function == nullptr) {
-      reject_input("gpu", "{} has no {}; its driver is too old to be asked", library_file(), symbol);
+      reject_input("gpu", "{} has no {}", library_file(), symbol, way_out("the driver is too old, update it"));
     }
   }
 
   void* handle_;
 };
 
-// Whether the driver has that function and it did what was asked.
+// Returns whether the function exists and succeeded.
 template <typename... Parameters, typename... Arguments>
-bool ask(Result (*function)(Parameters...), Arguments... arguments) {
+bool query(Result (*function)(Parameters...), Arguments... arguments) {
   return function != nullptr && function(arguments...) == 0;
 }
 
-// One figure, in the caller's unit.
+// One value, scaled to the unit of the caller.
 template <typename... Parameters, typename... Arguments>
-std::optional<double> figure(double unit, Result (*function)(Parameters...), Arguments... arguments) {
+std::optional<double> reading(double unit, Result (*function)(Parameters...), Arguments... arguments) {
   unsigned value = 0;
-  if (!ask(function, arguments..., &value)) return {};
+  if (!query(function, arguments..., &value)) return {};
   return value * unit;
 }
 
 constexpr double mb = 1.0 / (1 << 20), milli = 1e-3, whole = 1, kb_in_mb = 1.0 / 1024;
 
-// Only what holds a working GPU back: that it is idle, or that clocks were set by hand, is not throttling.
+// Ignores idle clocks and clocks set by the user, which are not throttling.
 std::string in_words(unsigned long long reasons) {
   constexpr std::pair<unsigned long long, const char*> words[] = {
       {0x04, "power limit"},  {0x08, "hardware slowdown"}, {0x20, "heat"},
@@ -143,7 +142,7 @@ struct GpuReadings::State {
   Device device = nullptr;
   std::string name;
   GpuLimits limits;
-  GpmSample before = nullptr, after = nullptr;  // null where the card does not count
+  GpmSample before = nullptr, after = nullptr;  // null without GPM counters
   nvml::GpmMetrics metrics{};
   Stopwatch since_count;
   bool first_count = true;
@@ -161,19 +160,19 @@ struct GpuReadings::State {
     std::array<char, 96> text{};
     if (library.name(device, text.data(), text.size()) == 0) name = text.data();
     nvml::Memory memory{};
-    if (ask(library.memory, device, &memory)) limits.memory_mb = static_cast<double>(memory.total) * mb;
-    limits.power_w = figure(milli, library.power_limit, device);
-    limits.sm_mhz = figure(whole, library.most_clock, device, nvml::sm_clock);
-    limits.memory_mhz = figure(whole, library.most_clock, device, nvml::memory_clock);
+    if (query(library.memory, device, &memory)) limits.memory_mb = static_cast<double>(memory.total) * mb;
+    limits.power_w = reading(milli, library.power_limit, device);
+    limits.sm_mhz = reading(whole, library.max_clock, device, nvml::sm_clock);
+    limits.memory_mhz = reading(whole, library.max_clock, device, nvml::memory_clock);
     start_counting();
   }
 
   void start_counting() {
     nvml::GpmSupport support{1, 0};
     if (library.gpm_free == nullptr || library.gpm_metrics == nullptr) return;
-    if (!ask(library.gpm_support, device, &support) || support.supported == 0) return;
-    if (ask(library.gpm_allocate, &before) && ask(library.gpm_allocate, &after) &&
-        ask(library.gpm_sample, device, before)) {
+    if (!query(library.gpm_support, device, &support) || support.supported == 0) return;
+    if (query(library.gpm_allocate, &before) && query(library.gpm_allocate, &after) &&
+        query(library.gpm_sample, device, before)) {
       return;
     }
     for (GpmSample* const sample : {&before, &after}) {
@@ -181,8 +180,8 @@ struct GpuReadings::State {
     }
   }
 
-  // What was counted since the last time. The cards count in steps of a tenth of a second: in between it is the last,
-  // and the first is waited for.
+  // GPM metrics since the previous sample. Counters update every 100 ms: earlier calls return the last values, and the
+  // first call blocks.
   void count(GpuSample& sample) {
     constexpr double step_s = 0.1;
     if (before == nullptr) return;
@@ -197,7 +196,7 @@ struct GpuReadings::State {
       return;
     }
     since_count.restart();
-    if (!ask(library.gpm_sample, device, after)) return;
+    if (!query(library.gpm_sample, device, after)) return;
     const std::pair<nvml::GpmMetricId, std::optional<double>*> wanted[] = {
         {nvml::gpm_sm_active, &sample.sm_active_percent},
         {nvml::gpm_tensor_active, &sample.tensor_active_percent},
@@ -225,15 +224,15 @@ GpuReadings GpuReadings::of_number(int number) {
   auto state = std::make_unique<State>();
   unsigned count = 0;
   if (state->library.device_count(&count) != 0 || count == 0) {
-    reject_input("gpu", "NVIDIA's driver finds no GPU here", way_out("does nvidia-smi list one?"));
+    reject_input("gpu", "the NVIDIA driver finds no GPU", way_out("does nvidia-smi list one?"));
   }
   if (number < 0 || static_cast<unsigned>(number) >= count) {
-    reject_input("gpu", "there is no GPU {}", number, way_out("nvidia-smi's numbers here go from 0 to {}", count - 1));
+    reject_input("gpu", "there is no GPU {}", number, way_out("nvidia-smi lists GPUs from 0 to {}", count - 1));
   }
   if (const Result result = state->library.device_by_number(static_cast<unsigned>(number), &state->device);
       result != 0) {
-    reject_input("gpu", "the driver does not open GPU {} ({})", number, state->library.error_string(result),
-                 way_out("is it free to be read by this user?"));
+    reject_input("gpu", "cannot open GPU {} ({})", number, state->library.error_string(result),
+                 way_out("may this user read it?"));
   }
   return GpuReadings(std::move(state));
 }
@@ -241,8 +240,8 @@ GpuReadings GpuReadings::of_number(int number) {
 GpuReadings GpuReadings::of_bus_id(const std::string& bus_id) {
   auto state = std::make_unique<State>();
   if (const Result result = state->library.device_by_bus_id(bus_id.c_str(), &state->device); result != 0) {
-    reject_input("gpu", "the driver does not open the GPU at {} ({})", bus_id, state->library.error_string(result),
-                 way_out("nvidia-smi shows the places under Bus-Id"));
+    reject_input("gpu", "cannot open the GPU at {} ({})", bus_id, state->library.error_string(result),
+                 way_out("nvidia-smi shows the bus IDs"));
   }
   return GpuReadings(std::move(state));
 }
@@ -252,7 +251,7 @@ const GpuLimits& GpuReadings::limits() const { return state_->limits; }
 
 std::optional<double> GpuReadings::utilisation_percent() const {
   nvml::Utilisation utilisation{};
-  if (!ask(state_->library.utilisation, state_->device, &utilisation)) return {};
+  if (!query(state_->library.utilisation, state_->device, &utilisation)) return {};
   return utilisation.gpu;
 }
 
@@ -263,20 +262,20 @@ GpuSample GpuReadings::sample() {
   state_->count(sample);
   sample.utilisation_percent = utilisation_percent();
   nvml::Memory memory{};
-  if (ask(library.memory, device, &memory)) sample.memory_used_mb = static_cast<double>(memory.used) * mb;
-  sample.power_w = figure(milli, library.power, device);
-  sample.sm_mhz = figure(whole, library.clock, device, nvml::sm_clock);
-  sample.memory_mhz = figure(whole, library.clock, device, nvml::memory_clock);
-  sample.temperature_c = figure(whole, library.temperature, device, 0);
+  if (query(library.memory, device, &memory)) sample.memory_used_mb = static_cast<double>(memory.used) * mb;
+  sample.power_w = reading(milli, library.power, device);
+  sample.sm_mhz = reading(whole, library.clock, device, nvml::sm_clock);
+  sample.memory_mhz = reading(whole, library.clock, device, nvml::memory_clock);
+  sample.temperature_c = reading(whole, library.temperature, device, 0);
   unsigned long long reasons = 0;
-  if (ask(library.throttle_reasons, device, &reasons)) sample.throttled = in_words(reasons);
+  if (query(library.throttle_reasons, device, &reasons)) sample.throttled = in_words(reasons);
   return sample;
 }
 
 PcieTraffic GpuReadings::measure_pcie() {
   const Library& library = state_->library;
-  return {figure(kb_in_mb, library.pcie_throughput, state_->device, nvml::pcie_from_gpu),
-          figure(kb_in_mb, library.pcie_throughput, state_->device, nvml::pcie_to_gpu)};
+  return {reading(kb_in_mb, library.pcie_throughput, state_->device, nvml::pcie_from_gpu),
+          reading(kb_in_mb, library.pcie_throughput, state_->device, nvml::pcie_to_gpu)};
 }
 
 }  // namespace myxtts

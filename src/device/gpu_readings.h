@@ -1,7 +1,6 @@
-// What the driver knows of a GPU while any process uses it, through NVIDIA's management library (NVML). The library is
-// looked for at run time: nothing of CUDA is needed to build or to run this. MYXTTS_NVML_LIBRARY names another file
-// than libnvidia-ml.so.1. An object is for one thread at a time; several may be open at once, and none disturbs the
-// GPU's work.
+// GPU telemetry from the driver through NVML, loaded at run time, so that neither build nor run needs CUDA.
+// MYXTTS_NVML_LIBRARY overrides libnvidia-ml.so.1. An object is for one thread at a time; several may be open at once.
+// Reading does not disturb work on the GPU.
 #pragma once
 
 #include <memory>
@@ -10,20 +9,18 @@
 
 namespace myxtts {
 
-// What does not change. A card that does not report a figure has none.
+// Constant limits; empty if the GPU does not report them.
 struct GpuLimits {
   std::optional<double> memory_mb, power_w, sm_mhz, memory_mhz;
 };
 
 struct GpuSample {
-  // Share of time in which any kernel ran, as nvidia-smi shows it: the driver's own average over its last window, which
-  // is up to a second long.
+  // Share of time with any kernel running, as in nvidia-smi: averaged by the driver over up to one second.
   std::optional<double> utilisation_percent;
-  // Between the sample before and this one, on cards that count them (Hopper and later). An SM is one of the GPU's
-  // processors.
+  // Since the previous sample, on GPUs with GPM counters (Hopper and later).
   std::optional<double> sm_active_percent, tensor_active_percent, pcie_from_gpu_mb_s, pcie_to_gpu_mb_s;
   std::optional<double> memory_used_mb, power_w, sm_mhz, memory_mhz, temperature_c;
-  std::string throttled;  // why clocks are held down: "power limit, heat"; empty where they are not
+  std::string throttled;  // throttle reasons, such as "power limit, heat"; empty if none
 };
 
 struct PcieTraffic {
@@ -32,8 +29,8 @@ struct PcieTraffic {
 
 class GpuReadings {
  public:
-  // The GPU of that number in nvidia-smi, or the one in that place (`device_bus_id` of a CUDA device). Both throw Error
-  // where there is no driver or no such GPU.
+  // Selects a GPU by nvidia-smi index or by PCI bus ID (see device_bus_id). Both throw Error if there is no driver or
+  // no such GPU.
   static GpuReadings of_number(int number);
   static GpuReadings of_bus_id(const std::string& bus_id);
   ~GpuReadings();
@@ -43,14 +40,13 @@ class GpuReadings {
   const std::string& name() const;
   const GpuLimits& limits() const;
 
-  // About ten questions to the driver. The first call waits up to a tenth of a second, until the card has counted.
+  // About ten NVML calls. The first call blocks up to 100 ms for the GPM counters.
   GpuSample sample();
 
-  // One question, which waits for nothing.
+  // One NVML call; does not block.
   std::optional<double> utilisation_percent() const;
 
-  // For cards that do not count traffic themselves: the driver counts for 20 ms in each direction, and this waits for
-  // it.
+  // For GPUs without GPM counters: the driver samples PCIe traffic for 20 ms per direction, and this blocks for it.
   PcieTraffic measure_pcie();
 
  private:

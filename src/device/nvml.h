@@ -1,12 +1,12 @@
-// The part of NVML's binary interface that is used here, declared by hand so that its header is not needed. Names,
-// layouts and numbers are those of the driver; they have not changed since the functions appeared.
+// The subset of the NVML ABI that is used here, declared by hand so that its header is not needed. Layouts and numbers
+// are those of the driver and are stable.
 #pragma once
 
 namespace myxtts::nvml {
 
 using Device = struct DeviceHandle*;
 using GpmSample = struct GpmSampleHandle*;
-using Result = int;  // 0: done
+using Result = int;  // 0: success
 
 enum Clock : int { sm_clock = 1, memory_clock = 2 };
 enum PcieCounter : int { pcie_from_gpu = 0, pcie_to_gpu = 1 };
@@ -31,7 +31,7 @@ struct GpmMetric {
   const char *short_name, *long_name, *unit;
 };
 
-// The driver's own array is longer in every release (98 to 477 so far), but only `count` of it are touched.
+// The array grows with every driver release (98 to 477 so far), but only `count` entries are accessed.
 struct GpmMetrics {
   unsigned version;  // 1
   unsigned count;

@@ -1,4 +1,4 @@
-// What a GPU's readings over some seconds say together. Pure functions; any thread.
+// Verdict on GPU telemetry over some seconds. Pure functions; any thread.
 #pragma once
 
 #include "device/gpu_readings.h"
@@ -16,16 +16,16 @@ struct TimedSample {
 };
 
 struct WatchVerdict {
-  // What was judged: SM activity between samples where the card counts it, since NVML's utilisation is itself a mean
-  // over a window that can hide a short wait.
+  // Judged by SM activity if the GPU reports it, because NVML utilisation is averaged over a window that hides short
+  // waits.
   bool by_sm_activity = false;
-  Spread utilisation;  // of what was judged, in per cent
+  SummaryStats utilisation;  // the judged series, in per cent
   GpuUse use = GpuUse::steady;
   std::optional<double> period_s;
   std::string sentence;  // "fluctuating: the GPU swings between 0 % and 98 % every 2.0 s; ..."
 };
 
-// Throws Error where no sample has either figure.
+// Throws Error if no sample has either metric.
 WatchVerdict judge(std::span<const TimedSample> samples);
 
 }  // namespace myxtts

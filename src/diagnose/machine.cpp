@@ -26,8 +26,8 @@ std::optional<std::string> first_line(const fs::path& path) {
   return line;
 }
 
-// A partition has no queue of its own: its disk has, one folder up.
-void look_at_disk(MachineView& view, const fs::path& corpus, const fs::path& root) {
+// A partition has no queue folder; its disk, the parent folder, has one.
+void read_disk(MachineView& view, const fs::path& corpus, const fs::path& root) {
   struct stat status {};
   if (::stat(corpus.c_str(), &status) != 0) return;
   const fs::path device = root / "sys/dev/block" / fmt::format("{}:{}", major(status.st_dev), minor(status.st_dev));
@@ -44,8 +44,8 @@ void look_at_disk(MachineView& view, const fs::path& corpus, const fs::path& roo
   }
 }
 
-// The kind of file system that a path lies on, for storage that is no disk of this machine.
-void look_at_mounts(MachineView& view, const fs::path& corpus, const fs::path& root) {
+// File system type of a path, for storage that is not a local disk.
+void read_mounts(MachineView& view, const fs::path& corpus, const fs::path& root) {
   std::error_code none;
   const std::string path = fs::canonical(corpus, none).string();
   std::ifstream mounts(root / "proc/self/mounts");
@@ -59,7 +59,7 @@ void look_at_mounts(MachineView& view, const fs::path& corpus, const fs::path& r
   }
 }
 
-void look_at_memory(MachineView& view, const fs::path& root) {
+void read_memory(MachineView& view, const fs::path& root) {
   view.available_bytes = host_memory(root).available_bytes;
   std::ifstream info(root / "proc/meminfo");
   for (std::string line; std::getline(info, line);) {
@@ -75,7 +75,7 @@ void look_at_memory(MachineView& view, const fs::path& root) {
   if (at != std::string::npos) view.memory_pressure = std::strtod(some->c_str() + at + 6, nullptr) / 100;
 }
 
-void look_at_governors(MachineView& view, const fs::path& root) {
+void read_governors(MachineView& view, const fs::path& root) {
   std::set<std::string> governors;
   std::error_code none;
   for (const auto& cpu : fs::directory_iterator(root / "sys/devices/system/cpu", none)) {
@@ -102,7 +102,7 @@ Check graph_mode(const PipelineSetup& setup) {
     return line("Graph mode", false, "off, by training.enable_eager_debug", "set training.enable_eager_debug: false");
   }
   return line("Graph mode", setup.graph_mode, setup.graph_mode ? "on" : "off",
-              "set training.enable_graph_mode: true: a captured step is one call instead of a thousand");
+              "set training.enable_graph_mode: true: a captured step is one launch instead of a thousand");
 }
 
 Check workers(const PipelineSetup& setup) {
@@ -116,10 +116,10 @@ Check workers(const PipelineSetup& setup) {
 Check storage(const MachineView& machine) {
   if (!machine.rotational) {
     return unknown("Storage",
-                   machine.storage.empty() ? "not told" : fmt::format("{}, no disk of this machine", machine.storage));
+                   machine.storage.empty() ? "not reported" : fmt::format("{}, not a local disk", machine.storage));
   }
   if (*machine.rotational && machine.storage.starts_with("vd")) {
-    return unknown("Storage", fmt::format("{}, a virtual disk: what is behind it is not told", machine.storage));
+    return unknown("Storage", fmt::format("{}, a virtual disk: the physical disk is not reported", machine.storage));
   }
   return line("Storage", !*machine.rotational,
               fmt::format("{}, {}", machine.storage, *machine.rotational ? "rotational" : "not rotational"),
@@ -127,7 +127,7 @@ Check storage(const MachineView& machine) {
 }
 
 Check page_cache(const MachineView& machine) {
-  if (machine.available_bytes == 0) return unknown("Page cache", "/proc/meminfo does not tell");
+  if (machine.available_bytes == 0) return unknown("Page cache", "/proc/meminfo does not report it");
   const bool fits = machine.corpus_bytes < machine.available_bytes;
   const bool calm = !machine.memory_pressure || *machine.memory_pressure < 0.1;
   return line(
@@ -135,12 +135,12 @@ Check page_cache(const MachineView& machine) {
       fmt::format("corpus {}, {} available, {} cached{}", size_text(machine.corpus_bytes),
                   size_text(machine.available_bytes), size_text(machine.cached_bytes),
                   machine.memory_pressure ? fmt::format(", pressure {:.0f} %", 100 * *machine.memory_pressure) : ""),
-      fits ? "other programs press for memory: clips are pushed out of the cache"
+      fits ? "other programs need memory: clips are evicted from the page cache"
            : "the corpus does not fit into memory: every epoch reads it from the disk again");
 }
 
 Check governor(const MachineView& machine) {
-  if (!machine.governor) return unknown("CPU frequency", "the system does not tell, as in most virtual machines");
+  if (!machine.governor) return unknown("CPU frequency", "the system does not report it, as in most virtual machines");
   const bool good = machine.governor->find("powersave") == std::string::npos &&
                     machine.governor->find("conservative") == std::string::npos;
   return line("CPU frequency", good, *machine.governor,
@@ -149,19 +149,19 @@ Check governor(const MachineView& machine) {
 
 Check pinned(const PipelineSetup& setup, const MachineView& machine) {
   if (!setup.model_on_gpu) return {"Pinned memory", CheckState::ok, "the model is on the CPU: none is needed", ""};
-  constexpr uint64_t little = 64 << 20;  // CUDA's own page-locked memory does not count against the limit
+  constexpr uint64_t min_bytes = 64 << 20;  // pinned memory of CUDA does not count against the limit
   if (!machine.locked_bytes) return {"Pinned memory", CheckState::ok, "no limit", ""};
-  return line("Pinned memory", *machine.locked_bytes >= little,
+  return line("Pinned memory", *machine.locked_bytes >= min_bytes,
               fmt::format("at most {:.0f} MB by `ulimit -l`", static_cast<double>(*machine.locked_bytes) * 1e-6),
-              "raise `ulimit -l`: files that are registered with the GPU count against it");
+              "raise `ulimit -l`: files registered with the GPU count against it");
 }
 
 Check clocks(const PipelineSetup& setup, const MachineView& machine) {
   if (!setup.model_on_gpu) return {"GPU clocks", CheckState::ok, "the model is on the CPU", ""};
-  if (!machine.gpu_throttled) return unknown("GPU clocks", "the driver does not tell");
+  if (!machine.gpu_throttled) return unknown("GPU clocks", "the driver does not report them");
   return line("GPU clocks", !*machine.gpu_throttled,
               *machine.gpu_throttled ? fmt::format("throttled: {}", machine.gpu_throttle_reason) : "not throttled",
-              "look at its cooling and its power limit");
+              "check its cooling and its power limit");
 }
 
 }  // namespace
@@ -169,10 +169,10 @@ Check clocks(const PipelineSetup& setup, const MachineView& machine) {
 MachineView view_machine(const fs::path& corpus, uint64_t corpus_bytes, const fs::path& root) {
   MachineView view;
   view.corpus_bytes = corpus_bytes;
-  look_at_disk(view, corpus, root);
-  if (!view.rotational) look_at_mounts(view, corpus, root);
-  look_at_memory(view, root);
-  look_at_governors(view, root);
+  read_disk(view, corpus, root);
+  if (!view.rotational) read_mounts(view, corpus, root);
+  read_memory(view, root);
+  read_governors(view, root);
   rlimit locked{};
   if (::getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur != RLIM_INFINITY)
     view.locked_bytes = locked.rlim_cur;
@@ -183,7 +183,7 @@ void view_gpu(MachineView& view, int device) {
   try {
     view.gpu_throttle_reason = GpuReadings::of_bus_id(device_bus_id(device)).sample().throttled;
     view.gpu_throttled = !view.gpu_throttle_reason.empty();
-  } catch (const Error&) {  // no driver, no verdict
+  } catch (const Error&) {  // no driver: stays unknown
   }
 }
 
@@ -201,7 +201,7 @@ std::vector<Check> check_list(const PipelineSetup& setup, const MachineView& mac
           ? line("Prefetch depth", false, "none: the slow path", "set data.use_native_loading: true")
           : line("Prefetch depth", setup.ring_batches >= shallow,
                  fmt::format("{} batches in the ring, {} read at a time", setup.ring_batches, setup.reading_batches),
-                 "raise data.pipeline_buffer_size: a ring this small hides no stall"));
+                 "raise data.pipeline_buffer_size: a ring this small cannot hide a stall"));
   checks.push_back(storage(machine));
   checks.push_back(page_cache(machine));
   checks.push_back(governor(machine));

@@ -11,10 +11,10 @@
 namespace myxtts {
 namespace {
 
-// A batch that stays when the ring goes on.
-class KeptBatch {
+// A copy of a batch that outlives its place in the ring.
+class CachedBatch {
  public:
-  explicit KeptBatch(const Batch& batch) : host_(copy_to_host(batch)), batch_(*host_) {
+  explicit CachedBatch(const Batch& batch) : host_(copy_to_host(batch)), batch_(*host_) {
     const int device = batch.arrays.front().device;
     if (device < 0) return;
     on_device_ = DeviceBuffer(device, packed_bytes(batch));
@@ -30,7 +30,7 @@ class KeptBatch {
   DeviceBuffer on_device_;
 };
 
-// Tells whether one more batch, of the length of the last, ends in time.
+// Decides whether one more batch as long as the last fits the time limit.
 class Deadline {
  public:
   explicit Deadline(double seconds) : seconds_(seconds) {}
@@ -45,9 +45,8 @@ class Deadline {
   Stopwatch clock_;
 };
 
-// What the observed batches would have taken with their data at hand: each by its shape. Shapes that were not kept
-// count as they were.
-std::optional<double> replay_ms(const std::vector<KeptBatch>& kept, const Consumer& consumer,
+// Time per batch with cached data, by shape. Shapes without a cached batch cache their measured time.
+std::optional<double> replay_ms(const std::vector<CachedBatch>& cached, const Consumer& consumer,
                                 const std::vector<ObservedBatch>& batches, Deadline& deadline) {
   struct Sum {
     double ms = 0;
@@ -55,8 +54,8 @@ std::optional<double> replay_ms(const std::vector<KeptBatch>& kept, const Consum
   };
   std::map<size_t, Sum> by_shape;
   constexpr size_t repeats = 2;
-  for (size_t i = 0; i < repeats * kept.size() && deadline.allows_one_more(); ++i) {
-    const KeptBatch& one = kept[i % kept.size()];
+  for (size_t i = 0; i < repeats * cached.size() && deadline.allows_one_more(); ++i) {
+    const CachedBatch& one = cached[i % cached.size()];
     const Stopwatch clock;
     consumer.consume(one.batch());
     Sum& sum = by_shape[one.batch().shape];
@@ -74,27 +73,27 @@ std::optional<double> replay_ms(const std::vector<KeptBatch>& kept, const Consum
 }  // namespace
 
 Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consumer, const ObserveOptions& options) {
-  constexpr size_t most_kept = 8;
-  std::vector<KeptBatch> kept;
-  std::map<size_t, size_t> kept_of_shape;
-  const auto keep = [&](const Batch& batch) {
-    if (kept.size() < most_kept && ++kept_of_shape[batch.shape] <= 2) kept.emplace_back(batch);
+  constexpr size_t max_cached = 8;
+  std::vector<CachedBatch> cached;
+  std::map<size_t, size_t> cached_per_shape;
+  const auto cache = [&](const Batch& batch) {
+    if (cached.size() < max_cached && ++cached_per_shape[batch.shape] <= 2) cached.emplace_back(batch);
   };
-  Observation seen;
-  seen.consumer = consumer.name;
-  constexpr double warm_by = 0.2, observed_by = 0.85;  // shares of the time
-  constexpr size_t fewest = 2;
+  Observation observation;
+  observation.consumer = consumer.name;
+  constexpr double warm_by = 0.2, observed_by = 0.85;  // fractions of the time limit
+  constexpr size_t min_batches = 2;
   Deadline deadline(options.seconds);
   for (size_t i = 0; i < options.warm_up && (i == 0 || deadline.allows_one_more(warm_by)); ++i) {
     const BatchLease batch = source->next(consumer.stream);
     consumer.consume(*batch);
-    keep(*batch);
+    cache(*batch);
   }
   if (consumer.take_busy_ms) consumer.take_busy_ms();
-  seen.before = source->stats();
+  observation.before = source->stats();
   const double cpu_before_s = cpu_seconds();
   const Stopwatch whole;
-  for (size_t i = 0; i < options.batches && (deadline.allows_one_more(observed_by) || i < fewest); ++i) {
+  for (size_t i = 0; i < options.batches && (deadline.allows_one_more(observed_by) || i < min_batches); ++i) {
     ObservedBatch one;
     const LoaderStats before = source->stats();
     one.ready_batches = before.ready_batches;
@@ -106,15 +105,15 @@ Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consume
     one.done_ns = now_ns();
     one.shape = batch->shape, one.times = batch->times, one.audio_s = batch->seconds;
     one.frames = batch->padded_frames(), one.true_frames = batch->valid_frames();
-    seen.batches.push_back(one);
+    observation.batches.push_back(one);
     if (options.progress) options.progress(i + 1);
   }
-  seen.wall_s = whole.seconds(), seen.cpu_s = cpu_seconds() - cpu_before_s;
-  seen.after = source->stats();
-  if (consumer.take_busy_ms) seen.gpu_busy = std::min(1.0, consumer.take_busy_ms() / (seen.wall_s * 1e3));
+  observation.wall_s = whole.seconds(), observation.cpu_s = cpu_seconds() - cpu_before_s;
+  observation.after = source->stats();
+  if (consumer.take_busy_ms) observation.gpu_busy = std::min(1.0, consumer.take_busy_ms() / (observation.wall_s * 1e3));
   source.reset();
-  seen.free_ms = replay_ms(kept, consumer, seen.batches, deadline);
-  return seen;
+  observation.free_ms = replay_ms(cached, consumer, observation.batches, deadline);
+  return observation;
 }
 
 }  // namespace myxtts

@@ -1,4 +1,4 @@
-// A short run of the real loader with a consumer, as numbers: what a diagnosis is made of.
+// Measurements of a short run of the real loader with a consumer: the input of a diagnosis.
 #pragma once
 
 #include "corpus/corpus.h"
@@ -14,12 +14,12 @@ namespace myxtts {
 
 struct ObservedBatch {
   size_t shape = 0;
-  int64_t asked_ns = 0, taken_ns = 0, done_ns = 0;  // by the consumer, on the clock of now_ns()
-  double wait_ms = 0;                               // of that, for the batch to be ready
-  size_t ready_batches = 0;                         // in the ring when it was asked for
+  int64_t asked_ns = 0, taken_ns = 0, done_ns = 0;  // timestamps of the consumer, by now_ns()
+  double wait_ms = 0;                               // time until the batch was ready
+  size_t ready_batches = 0;                         // in the ring at the request
   BatchTimes times;
   double audio_s = 0;
-  int64_t frames = 0, true_frames = 0;  // fed, and without padding
+  int64_t frames = 0, true_frames = 0;  // with and without padding
 
   double consume_ms() const { return static_cast<double>(done_ns - taken_ns) * 1e-6; }
   double batch_ms() const { return static_cast<double>(done_ns - asked_ns) * 1e-6; }

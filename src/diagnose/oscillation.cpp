@@ -7,11 +7,11 @@
 namespace myxtts {
 namespace {
 
-double percentile(std::span<const double> sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(place);
+double percentile(std::span<const double> sorted, double fraction) {
+  const double position = fraction * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(position);
   const size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+  return std::lerp(sorted[below], sorted[above], position - static_cast<double>(below));
 }
 
 double dot(std::span<const double> a, std::span<const double> b) {
@@ -20,19 +20,19 @@ double dot(std::span<const double> a, std::span<const double> b) {
   return sum;
 }
 
-std::vector<double> without_trend(std::span<const double> values) {
+std::vector<double> detrend(std::span<const double> values) {
   const auto count = static_cast<double>(values.size());
   const double middle = (count - 1) / 2;
   double mean = 0, slope = 0;
   for (const double value : values) mean += value / count;
   for (size_t i = 0; i < values.size(); ++i) slope += (static_cast<double>(i) - middle) * (values[i] - mean);
   slope /= count * (count * count - 1) / 12;
-  std::vector<double> rest(values.begin(), values.end());
-  for (size_t i = 0; i < rest.size(); ++i) rest[i] -= mean + slope * (static_cast<double>(i) - middle);
-  return rest;
+  std::vector<double> residual(values.begin(), values.end());
+  for (size_t i = 0; i < residual.size(); ++i) residual[i] -= mean + slope * (static_cast<double>(i) - middle);
+  return residual;
 }
 
-// For lags up to half the series and one more; each lag's sum is weighed by the number of its pairs.
+// Unbiased, for lags up to half the series plus one.
 std::vector<double> autocorrelation(std::span<const double> values) {
   const size_t count = values.size();
   const double energy = dot(values, values) / static_cast<double>(count);
@@ -44,44 +44,46 @@ std::vector<double> autocorrelation(std::span<const double> values) {
   return correlation;
 }
 
-// The top of the parabola through a peak and its neighbours.
-double refined(std::span<const double> r, size_t peak) {
-  const double left = r[peak - 1], right = r[peak + 1], bend = left - 2 * r[peak] + right;
-  return static_cast<double>(peak) + (bend < 0 ? 0.5 * (left - right) / bend : 0);
+// Parabolic interpolation of a peak.
+double interpolate_peak(std::span<const double> r, size_t peak) {
+  const double left = r[peak - 1], right = r[peak + 1], curvature = left - 2 * r[peak] + right;
+  return static_cast<double>(peak) + (curvature < 0 ? 0.5 * (left - right) / curvature : 0);
 }
 
-// A period between two whole numbers of samples has its peak shared between both.
-double height(std::span<const double> r, size_t peak) { return r[peak] + std::max({0.0, r[peak - 1], r[peak + 1]}); }
+// A fractional period splits its peak between two neighbouring lags.
+double peak_height(std::span<const double> r, size_t peak) {
+  return r[peak] + std::max({0.0, r[peak - 1], r[peak + 1]});
+}
 
 }  // namespace
 
-Spread spread_of(std::span<const double> values) {
+SummaryStats summarize(std::span<const double> values) {
   if (values.empty()) return {};
   std::vector<double> sorted(values.begin(), values.end());
   std::sort(sorted.begin(), sorted.end());
   const auto count = static_cast<double>(sorted.size());
-  Spread spread;
-  for (const double value : sorted) spread.mean += value / count;
+  SummaryStats stats;
+  for (const double value : sorted) stats.mean += value / count;
   double variance = 0;
-  for (const double value : sorted) variance += (value - spread.mean) * (value - spread.mean) / count;
-  spread.deviation = std::sqrt(variance);
-  spread.variation = spread.mean == 0 ? 0 : spread.deviation / spread.mean;
-  spread.p5 = percentile(sorted, 0.05), spread.p50 = percentile(sorted, 0.5), spread.p95 = percentile(sorted, 0.95);
-  spread.most = sorted.back();
-  return spread;
+  for (const double value : sorted) variance += (value - stats.mean) * (value - stats.mean) / count;
+  stats.std = std::sqrt(variance);
+  stats.cv = stats.mean == 0 ? 0 : stats.std / stats.mean;
+  stats.p5 = percentile(sorted, 0.05), stats.p50 = percentile(sorted, 0.5), stats.p95 = percentile(sorted, 0.95);
+  stats.max = sorted.back();
+  return stats;
 }
 
 std::optional<double> period_of(std::span<const double> values) {
-  constexpr size_t fewest = 8, most = 8192;
-  if (values.size() > most) values = values.last(most);
+  constexpr size_t min_samples = 8, max_samples = 8192;
+  if (values.size() > max_samples) values = values.last(max_samples);
   const size_t count = values.size();
-  if (count < fewest) return {};
-  const std::vector<double> rest = without_trend(values);
-  // What rounding leaves of a constant or of a straight line is not a signal.
-  if (dot(rest, rest) <= 1e-18 * dot(values, values)) return {};
-  const std::vector<double> r = autocorrelation(rest);
+  if (count < min_samples) return {};
+  const std::vector<double> residual = detrend(values);
+  // A constant or a straight line leaves only rounding error.
+  if (dot(residual, residual) <= 1e-18 * dot(values, values)) return {};
+  const std::vector<double> r = autocorrelation(residual);
 
-  // Neighbours resemble each other in any smooth series; a period shows only after the first lag that does not.
+  // Any smooth series correlates at short lags, so search for peaks after the first non-positive lag.
   size_t first = 1;
   while (first < r.size() && r[first] > 0) ++first;
   std::vector<size_t> peaks;
@@ -90,22 +92,23 @@ std::optional<double> period_of(std::span<const double> values) {
   }
   if (peaks.empty()) return {};
 
-  // How far noise alone reaches: its correlation has a deviation of 1 / sqrt(pairs), more where neighbours are alike
-  // (Bartlett's formula). 4.5 deviations are not reached by chance over hundreds of lags.
-  double alike = 1;
-  for (size_t lag = 1; lag < first; ++lag) alike += 2 * r[lag] * r[lag];
-  const auto deviation = [&](size_t lag) { return std::sqrt(alike / static_cast<double>(count - lag)); };
-  const size_t clearest = *std::max_element(
-      peaks.begin(), peaks.end(), [&](size_t a, size_t b) { return r[a] / deviation(a) < r[b] / deviation(b); });
-  if (r[clearest] < std::max(0.3, std::min(0.75, 4.5 * deviation(clearest)))) return {};
+  // Standard error of the autocorrelation of noise by Bartlett's formula. Noise does not exceed 4.5 of them within
+  // hundreds of lags.
+  double bartlett = 1;
+  for (size_t lag = 1; lag < first; ++lag) bartlett += 2 * r[lag] * r[lag];
+  const auto std_error = [&](size_t lag) { return std::sqrt(bartlett / static_cast<double>(count - lag)); };
+  const size_t clearesidual = *std::max_element(
+      peaks.begin(), peaks.end(), [&](size_t a, size_t b) { return r[a] / std_error(a) < r[b] / std_error(b); });
+  if (r[clearesidual] < std::max(0.3, std::min(0.75, 4.5 * std_error(clearesidual)))) return {};
 
-  // Twice and three times the period are peaks as well: the first that is nearly as high is the period.
-  const size_t period = *std::find_if(peaks.begin(), peaks.end(),
-                                      [&](size_t lag) { return height(r, lag) >= 0.7 * height(r, clearest); });
-  return refined(r, period);
+  // Multiples of the period are peaks too, so take the first peak that is nearly as high as the clearest.
+  const size_t period = *std::find_if(peaks.begin(), peaks.end(), [&](size_t lag) {
+    return peak_height(r, lag) >= 0.7 * peak_height(r, clearesidual);
+  });
+  return interpolate_peak(r, period);
 }
 
-GpuUse gpu_use_of(const Spread& utilisation) {
+GpuUse gpu_use_of(const SummaryStats& utilisation) {
   if (utilisation.p95 < 70) return GpuUse::under_used;
   return utilisation.p5 < 10 ? GpuUse::fluctuating : GpuUse::steady;
 }

@@ -16,9 +16,9 @@ std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share);
 
 std::string milliseconds(double ms) { return ms < 10 ? fmt::format("{:.1f} ms", ms) : fmt::format("{:.0f} ms", ms); }
 
-std::vector<PageFigure> key_figures(const Diagnosis& found) {
-  std::vector<PageFigure> all = {
-      {"Batch time", milliseconds(found.batch_ms.mean), fmt::format("std/mean {:.2f}", found.batch_ms.variation)},
+std::vector<PageMetric> key_metrics(const Diagnosis& found) {
+  std::vector<PageMetric> all = {
+      {"Batch time", milliseconds(found.batch_ms.mean), fmt::format("std/mean {:.2f}", found.batch_ms.cv)},
       {"Waiting for data", percent(found.input_wait_fraction),
        found.input_bound == InputBound::no           ? "not input-bound"
        : found.input_bound == InputBound::moderately ? "moderately input-bound"
@@ -33,7 +33,7 @@ std::vector<PageFigure> key_figures(const Diagnosis& found) {
   }
   if (found.gpu_busy) all.push_back({"GPU busy", percent(*found.gpu_busy), "of the time"});
   if (found.period_batches) {
-    all.push_back({"Period", fmt::format("{:.1f}", *found.period_batches), "batches from stall to stall"});
+    all.push_back({"Period", fmt::format("{:.1f}", *found.period_batches), "batches between stalls"});
   }
   return all;
 }
@@ -46,7 +46,7 @@ void recommendations_table(HtmlPage& page, const Diagnosis& found) {
   }
   std::vector<TableRow> rows;
   for (const Recommendation& one : found.recommendations) {
-    rows.push_back({one.setting, one.current, one.proposed, one.gain ? fmt::format("{:.1f} x", *one.gain) : "not told",
+    rows.push_back({one.setting, one.current, one.proposed, one.gain ? fmt::format("{:.1f} x", *one.gain) : "unknown",
                     one.reason});
   }
   page.table({"setting", "now", "try", "faster, at most", "reason"}, rows, "What to try, in this order");
@@ -59,7 +59,7 @@ void checks_table(HtmlPage& page, const Diagnosis& found) {
   for (const Check& check : found.checks) {
     rows.push_back({check.name, std::string(name_of(check.state)), check.value, check.advice});
   }
-  page.table({"what", "state", "value", "what to do"}, rows, "Settings and the machine");
+  page.table({"check", "state", "value", "action"}, rows, "Settings and the machine");
 }
 
 void stages_table(HtmlPage& page, const Diagnosis& found) {
@@ -67,26 +67,26 @@ void stages_table(HtmlPage& page, const Diagnosis& found) {
   std::vector<TableRow> rows;
   for (const StageLoad& load : found.stages) {
     rows.push_back({std::string(name_of(load.stage)), percent(load.busy),
-                    load.ms_per_batch ? milliseconds(*load.ms_per_batch) : "not recorded",
+                    load.ms_per_batch ? milliseconds(*load.ms_per_batch) : "not measured",
                     load.stage == found.limits ? "limits" : ""});
   }
   page.section("Stages");
-  page.table({"stage", "busy", "work a batch", "note"}, rows,
-             "Share of the time of those who do it, and their work on a batch together");
+  page.table({"stage", "busy", "work per batch", "note"}, rows,
+             "Utilisation of whoever runs the stage, and its total work per batch");
 }
 
-// Times of an observation in milliseconds from its beginning.
+// Time axis of an observation: milliseconds from its start.
 struct Clock {
   int64_t start_ns;
   double at(int64_t ns) const { return static_cast<double>(ns - start_ns) * 1e-6; }
 };
 
-std::string stages_timeline(const Observation& seen, const Clock& clock) {
+std::string stages_timeline(const Observation& observation, const Clock& clock) {
   constexpr size_t shown = 24;
   std::vector<TimelineLane> lanes = {
       {"read and decode", 0, {}}, {"hand over", 5, {}}, {"consumer waits", 1, {}}, {"consumer works", 2, {}}};
-  for (size_t i = 0; i < seen.batches.size(); ++i) {
-    const ObservedBatch& batch = seen.batches[i];
+  for (size_t i = 0; i < observation.batches.size(); ++i) {
+    const ObservedBatch& batch = observation.batches[i];
     const BatchTimes& times = batch.times;
     const auto add = [&](size_t lane, double from, double to, const char* what) {
       if (to > from)
@@ -98,11 +98,11 @@ std::string stages_timeline(const Observation& seen, const Clock& clock) {
     add(2, asked, asked + batch.wait_ms, "waited for");
     add(3, clock.at(batch.taken_ns), clock.at(batch.done_ns), "consumed in");
   }
-  const ObservedBatch& last = seen.batches[std::min(shown, seen.batches.size()) - 1];
+  const ObservedBatch& last = observation.batches[std::min(shown, observation.batches.size()) - 1];
   return make_timeline("Timeline of the stages", "ms from the first batch", lanes, 0, clock.at(last.done_ns));
 }
 
-// The share of each stretch of time that is covered by work; `weight` says how much of a worker's attention it has.
+// Utilisation per time bin; `weight` is the share of a worker that the work occupies.
 class BusyOverTime {
  public:
   BusyOverTime(double length_ms, size_t stretches)
@@ -116,7 +116,7 @@ class BusyOverTime {
     }
   }
 
-  // Those that end by `known_ms`.
+  // Bins that end by `known_ms`.
   std::vector<Point> points(double known_ms) const {
     std::vector<Point> points;
     for (size_t i = 0; i < sums_.size() && static_cast<double>(i + 1) * width_ms_ <= known_ms + 1e-6; ++i) {
@@ -130,19 +130,19 @@ class BusyOverTime {
   std::vector<double> sums_;
 };
 
-std::string busy_chart(const Observation& seen, const PipelineSetup& setup, const Clock& clock) {
-  const double length_ms = clock.at(seen.batches.back().done_ns);
-  const size_t stretches = std::clamp<size_t>(seen.batches.size() / 2, 4, 60);
+std::string busy_chart(const Observation& observation, const PipelineSetup& setup, const Clock& clock) {
+  const double length_ms = clock.at(observation.batches.back().done_ns);
+  const size_t stretches = std::clamp<size_t>(observation.batches.size() / 2, 4, 60);
   BusyOverTime workers(length_ms, stretches), consumer(length_ms, stretches);
-  for (const ObservedBatch& batch : seen.batches) {
+  for (const ObservedBatch& batch : observation.batches) {
     const double from = clock.at(batch.times.reading_ns), to = clock.at(batch.times.rows_done_ns);
     const double work_ms = 1e3 * (batch.times.read_s + batch.times.decode_s + batch.times.features_s);
     if (to > from) workers.add(from, to, work_ms / (to - from) / static_cast<double>(setup.workers));
     consumer.add(clock.at(batch.taken_ns), clock.at(batch.done_ns), 1);
   }
   LineChart chart{"Busy over time", "ms from the first batch", "%", {}, false, true};
-  // What workers did later was for batches that nobody took.
-  const double known_ms = clock.at(seen.batches.back().times.rows_done_ns);
+  // Later work was for batches that were not consumed.
+  const double known_ms = clock.at(observation.batches.back().times.rows_done_ns);
   chart.series = {{"consumer", consumer.points(length_ms)}, {"workers", workers.points(known_ms)}};
   return make_line_chart(chart);
 }
@@ -161,30 +161,31 @@ std::string time_histogram(std::string_view title, std::span<const double> value
   return make_histogram(title, "ms", histogram);
 }
 
-std::string batch_chart(const Observation& seen) {
+std::string batch_chart(const Observation& observation) {
   LineChart chart{"Batch by batch", "batch", "ms", {{"waiting", {}}, {"consuming", {}}}, false, true};
-  for (size_t i = 0; i < seen.batches.size(); ++i) {
-    chart.series[0].points.push_back({static_cast<double>(i + 1), seen.batches[i].wait_ms});
-    chart.series[1].points.push_back({static_cast<double>(i + 1), seen.batches[i].consume_ms()});
+  for (size_t i = 0; i < observation.batches.size(); ++i) {
+    chart.series[0].points.push_back({static_cast<double>(i + 1), observation.batches[i].wait_ms});
+    chart.series[1].points.push_back({static_cast<double>(i + 1), observation.batches[i].consume_ms()});
   }
   return make_line_chart(chart);
 }
 
-std::string ring_chart(const Observation& seen, const PipelineSetup& setup) {
+std::string ring_chart(const Observation& observation, const PipelineSetup& setup) {
   LineChart chart{
       "Batches ready in the ring", "batch", fmt::format("of {}", setup.ring_batches), {{"ready", {}}}, false, true};
-  for (size_t i = 0; i < seen.batches.size(); ++i) {
-    chart.series[0].points.push_back({static_cast<double>(i + 1), static_cast<double>(seen.batches[i].ready_batches)});
+  for (size_t i = 0; i < observation.batches.size(); ++i) {
+    chart.series[0].points.push_back(
+        {static_cast<double>(i + 1), static_cast<double>(observation.batches[i].ready_batches)});
   }
   return make_line_chart(chart);
 }
 
-std::string padding_chart(const Observation& seen, const std::vector<Shape>& shapes) {
+std::string padding_chart(const Observation& observation, const std::vector<Shape>& shapes) {
   struct Sum {
     int64_t batches = 0, frames = 0, true_frames = 0;
   };
   std::map<size_t, Sum> by_shape;
-  for (const ObservedBatch& batch : seen.batches) {
+  for (const ObservedBatch& batch : observation.batches) {
     Sum& sum = by_shape[batch.shape];
     ++sum.batches, sum.frames += batch.frames, sum.true_frames += batch.true_frames;
   }
@@ -205,32 +206,29 @@ std::string padding_chart(const Observation& seen, const std::vector<Shape>& sha
 std::string make_diagnosis_page(const Diagnosis& found, const DiagnosisPage& wanted) {
   HtmlPage page(wanted.title);
   page.verdict(found.healthy, found.healthy ? "No problem found" : "A problem was found", found.verdict);
-  page.figures(key_figures(found));
+  page.metrics(key_metrics(found));
   page.list(found.findings);
   recommendations_table(page, found);
   checks_table(page, found);
   stages_table(page, found);
   page.section("Charts");
   for (const std::string& svg : wanted.charts) page.chart(svg);
-  page.section("What was looked at");
+  page.section("Subject");
   std::vector<TableRow> rows;
   for (const auto& [name, value] : wanted.facts) rows.push_back({name, value});
   page.table({"what", "value"}, rows, "The run");
   return std::move(page).finish();
 }
 
-std::vector<std::string> observation_charts(const Observation& seen, const PipelineSetup& setup,
+std::vector<std::string> observation_charts(const Observation& observation, const PipelineSetup& setup,
                                             const std::vector<Shape>& shapes) {
-  if (seen.batches.empty()) return {};
-  const Clock clock{seen.batches.front().asked_ns};
+  if (observation.batches.empty()) return {};
+  const Clock clock{observation.batches.front().asked_ns};
   std::vector<double> batch_ms;
-  for (const ObservedBatch& batch : seen.batches) batch_ms.push_back(batch.batch_ms());
-  return {stages_timeline(seen, clock),
-          busy_chart(seen, setup, clock),
-          time_histogram("Batch times", batch_ms),
-          batch_chart(seen),
-          ring_chart(seen, setup),
-          padding_chart(seen, shapes)};
+  for (const ObservedBatch& batch : observation.batches) batch_ms.push_back(batch.batch_ms());
+  return {stages_timeline(observation, clock),     busy_chart(observation, setup, clock),
+          time_histogram("Batch times", batch_ms), batch_chart(observation),
+          ring_chart(observation, setup),          padding_chart(observation, shapes)};
 }
 
 std::vector<std::string> run_charts(const RunRecord& run) {

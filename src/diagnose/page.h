@@ -1,4 +1,4 @@
-// The page about a diagnosis: one file, the verdict on top in one sentence.
+// HTML page of a diagnosis: one file, with the verdict on top.
 #pragma once
 
 #include "artifacts/run_report.h"
@@ -14,17 +14,17 @@ namespace myxtts {
 
 struct DiagnosisPage {
   std::string title;
-  std::vector<std::pair<std::string, std::string>> facts;  // what was looked at
+  std::vector<std::pair<std::string, std::string>> facts;  // subject of the diagnosis
   std::vector<std::string> charts;                         // SVG
 };
 
 std::string make_diagnosis_page(const Diagnosis& found, const DiagnosisPage& page);
 
-// Timeline of stages, busy shares, histogram, ring and padding of an observation.
-std::vector<std::string> observation_charts(const Observation& seen, const PipelineSetup& setup,
+// Charts of an observation: timeline of stages, utilisation, histogram, ring and padding.
+std::vector<std::string> observation_charts(const Observation& observation, const PipelineSetup& setup,
                                             const std::vector<Shape>& shapes);
 
-// What a finished run's metrics show of the same.
+// The same charts from the metrics of a finished run.
 std::vector<std::string> run_charts(const RunRecord& run);
 
 }  // namespace myxtts

@@ -21,28 +21,26 @@ double rows_ms(const Diagnosis& found) {
   return work_ms(found, Stage::reading) + work_ms(found, Stage::decoding) + work_ms(found, Stage::features);
 }
 
-// How many times as fast a batch comes when the loader needs `loading_ms` for one beside the consumer.
+// Speed-up if the loader takes `loading_ms` per batch, concurrently with the consumer.
 std::optional<double> gain_with(const Diagnosis& found, double loading_ms) {
-  const double coming_ms = std::max({loading_ms, found.consumer_ms, 1e-3});
-  const double gain = found.batch_ms.mean / coming_ms;
+  const double new_batch_ms = std::max({loading_ms, found.consumer_ms, 1e-3});
+  const double gain = found.batch_ms.mean / new_batch_ms;
   return gain > 1 ? std::optional(gain) : std::nullopt;
 }
 
 std::string text(size_t number) { return fmt::format("{}", number); }
 
-// Cores that nobody works on are worth a worker each.
+// Recommends one worker per idle core.
 void more_workers(std::vector<Recommendation>& all, const Diagnosis& found, const PipelineSetup& setup,
                   std::string_view work) {
   const size_t spare = setup.model_on_gpu ? 3 : 0;
-  const size_t wanted = setup.cores > spare ? setup.cores - spare : 1;
-  if (setup.workers >= wanted) return;
-  const double loading_ms = rows_ms(found) / static_cast<double>(wanted);
-  all.push_back(
-      {"data.num_workers", setup.num_workers, text(wanted),
-       fmt::format("{} takes {:.0f} ms of work a batch and {} for it, on {} cores", work, rows_ms(found),
-                   setup.workers == 1 ? "1 worker is there" : fmt::format("{} workers are there", setup.workers),
-                   setup.cores),
-       gain_with(found, loading_ms)});
+  const size_t proposed = setup.cores > spare ? setup.cores - spare : 1;
+  if (setup.workers >= proposed) return;
+  const double loading_ms = rows_ms(found) / static_cast<double>(proposed);
+  all.push_back({"data.num_workers", setup.num_workers, text(proposed),
+                 fmt::format("{} takes {:.0f} ms of work per batch with {} on {} cores", work, rows_ms(found),
+                             setup.workers == 1 ? "1 worker" : fmt::format("{} workers", setup.workers), setup.cores),
+                 gain_with(found, loading_ms)});
 }
 
 void slow_path(std::vector<Recommendation>& all, const Diagnosis& found, const PipelineSetup& setup) {
@@ -57,12 +55,11 @@ void storage(std::vector<Recommendation>& all, const Diagnosis& found, const Pip
   const double without_ms = (rows_ms(found) - work_ms(found, Stage::reading)) / static_cast<double>(setup.workers);
   all.push_back({"storage", fmt::format("{:.1f} MB/s", found.storage_mb_per_s),
                  found.consumer_ms > 0.01 ? fmt::format("{:.0f} MB/s or more", found.asked_mb_per_s) : "a faster disk",
-                 "the corpus lies on storage that cannot keep up; put it on a local SSD, or where it fits into memory",
+                 "the storage of the corpus cannot keep up; move it to a local SSD or into memory",
                  gain_with(found, without_ms), false});
   if (!setup.separate_files) return;
   all.push_back({"corpus", "separate files", "packed by `myxtts prepare --pack`",
-                 "shards are read from one end to the other: no opening and no seeking for every clip", std::nullopt,
-                 false});
+                 "shards are read sequentially, without opening or seeking for every clip", std::nullopt, false});
 }
 
 void decoding(std::vector<Recommendation>& all, const Diagnosis& found, const PipelineSetup& setup) {
@@ -76,17 +73,17 @@ void decoding(std::vector<Recommendation>& all, const Diagnosis& found, const Pi
 void features(std::vector<Recommendation>& all, const Diagnosis& found, const PipelineSetup& setup) {
   more_workers(all, found, setup, "the mel");
   if (!setup.model_on_gpu || setup.batches_on_gpu) return;
-  all.push_back(
-      {"data.prefetch_to_gpu", "false", "true", "the GPU makes features far faster than the CPU", gain_with(found, 0)});
+  all.push_back({"data.prefetch_to_gpu", "false", "true", "the GPU computes features far faster than the CPU",
+                 gain_with(found, 0)});
 }
 
-// Enough batches in the ring to live on during a stall, where the loader catches up in between.
+// Enlarges the ring to cover a stall, if the loader catches up in between.
 void larger_ring(std::vector<Recommendation>& all, const Diagnosis& found, const PipelineSetup& setup,
                  double stall_ms) {
   if (found.consumer_ms <= 0 || found.loading_ms >= 0.8 * found.consumer_ms) return;
   const double hidden = static_cast<double>(setup.ring_batches);
-  const auto wanted = static_cast<size_t>(std::ceil(1.5 * stall_ms / found.consumer_ms + hidden));
-  all.push_back({"data.pipeline_buffer_size", text(setup.ring_batches), text(wanted),
+  const auto proposed = static_cast<size_t>(std::ceil(1.5 * stall_ms / found.consumer_ms + hidden));
+  all.push_back({"data.pipeline_buffer_size", text(setup.ring_batches), text(proposed),
                  fmt::format("a stall of {:.0f} ms is {:.0f} batches long; a ring that holds more hides it", stall_ms,
                              std::ceil(stall_ms / found.consumer_ms)),
                  gain_with(found, found.consumer_ms)});
@@ -116,13 +113,13 @@ std::vector<Recommendation> recommend(const Diagnosis& found, const PipelineSetu
     case Cause::copying:
       if (setup.model_on_gpu && !setup.batches_on_gpu) {
         all.push_back({"data.prefetch_to_gpu", "false", "true",
-                       "batches are copied when they are taken; made on the GPU they are there already",
+                       "batches are copied when they are taken; computed on the GPU they need no copy",
                        gain_with(found, 0)});
       }
       break;
     case Cause::too_few_batches_read:
       all.push_back({"data.prefetch_buffer_size", text(setup.reading_batches), text(2 * setup.reading_batches),
-                     "workers rest because no more batches may be read at a time",
+                     "workers are idle because no more batches may be read at a time",
                      gain_with(found, rows_ms(found) / static_cast<double>(setup.workers))});
       break;
     case Cause::stalls:
@@ -135,12 +132,12 @@ std::vector<Recommendation> recommend(const Diagnosis& found, const PipelineSetu
   }
   if (setup.model_on_gpu && !setup.static_shapes) {
     all.push_back({"data.pad_to_fixed_length", "false", "true",
-                   "with static shapes the step is captured once a shape and replayed", std::nullopt});
+                   "with static shapes the step is captured once per shape and replayed", std::nullopt});
   }
   if (setup.model_on_gpu && (!setup.graph_mode || setup.eager_debug)) {
     const bool debug = setup.eager_debug;
     all.push_back({debug ? "training.enable_eager_debug" : "training.enable_graph_mode", debug ? "true" : "false",
-                   debug ? "false" : "true", "a captured step is one call instead of a thousand", std::nullopt});
+                   debug ? "false" : "true", "a captured step is one launch instead of a thousand", std::nullopt});
   }
   return all;
 }

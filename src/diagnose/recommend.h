@@ -1,4 +1,4 @@
-// What to change, by the numbers of a diagnosis: nothing where the run is healthy.
+// Recommends settings from the numbers of a diagnosis; none if the run is healthy. Pure functions; any thread.
 #pragma once
 
 #include "diagnose/diagnosis.h"
@@ -10,10 +10,10 @@ namespace myxtts {
 
 struct Config;
 
-// `stall_ms`: what the consumer waits in a stall.
+// `stall_ms`: mean wait of the consumer per stall.
 std::vector<Recommendation> recommend(const Diagnosis& found, const PipelineSetup& setup, double stall_ms);
 
-// The config with those that apply written into it, as YAML. Throws Error when one of them is not a setting.
+// Returns the config as YAML with all applicable recommendations. Throws Error if one is not a setting.
 std::string apply_recommendations(const Config& config, const std::vector<Recommendation>& recommendations);
 
 }  // namespace myxtts

@@ -22,21 +22,21 @@ std::string gain_text(const Recommendation& one) {
 std::vector<std::string> diagnosis_lines(const Diagnosis& found) {
   std::vector<std::string> lines = {found.verdict, ""};
   for (const std::string& finding : found.findings) lines.push_back("  " + finding);
-  lines.push_back(fmt::format(
-      "  batch time {:.1f} ms, std {:.1f} ms, median {:.1f} ms, 95 % below {:.1f} ms, at most "
-      "{:.1f} ms",
-      found.batch_ms.mean, found.batch_ms.deviation, found.batch_ms.p50, found.batch_ms.p95, found.batch_ms.most));
+  lines.push_back(
+      fmt::format("  batch time {:.1f} ms, std {:.1f} ms, median {:.1f} ms, 95 % below {:.1f} ms, at most "
+                  "{:.1f} ms",
+                  found.batch_ms.mean, found.batch_ms.std, found.batch_ms.p50, found.batch_ms.p95, found.batch_ms.max));
   if (found.headroom) {
     lines.push_back(
-        fmt::format("  headroom {:.2f} x: what the consumer would reach if data were free", *found.headroom));
+        fmt::format("  headroom {:.2f} x: speed-up of the consumer if data loading cost nothing", *found.headroom));
   }
   if (found.gpu_busy) lines.push_back(fmt::format("  GPU busy {:.0f} %", 100 * *found.gpu_busy));
   if (!found.stages.empty()) {
     lines.emplace_back();
-    lines.push_back(fmt::format("  {:<10} {:>6}  {:>13}", "stage", "busy", "work a batch"));
+    lines.push_back(fmt::format("  {:<10} {:>6}  {:>14}", "stage", "busy", "work per batch"));
     for (const StageLoad& load : found.stages) {
       const std::string work = load.ms_per_batch ? fmt::format("{:.1f} ms", *load.ms_per_batch) : "";
-      lines.push_back(fmt::format("  {:<10} {:>4.0f} %  {:>13}{}", name_of(load.stage), 100 * load.busy, work,
+      lines.push_back(fmt::format("  {:<10} {:>4.0f} %  {:>14}{}", name_of(load.stage), 100 * load.busy, work,
                                   load.stage == found.limits ? "  <- limits" : ""));
     }
   }
@@ -76,12 +76,12 @@ Json diagnosis_json(const Diagnosis& found) {
         {{"name", check.name}, {"state", name_of(check.state)}, {"value", check.value}, {"advice", check.advice}});
   }
   return {{"mean_ms", found.batch_ms.mean},
-          {"std_ms", found.batch_ms.deviation},
-          {"cv", found.batch_ms.variation},
+          {"std_ms", found.batch_ms.std},
+          {"cv", found.batch_ms.cv},
           {"p50_ms", found.batch_ms.p50},
           {"p95_ms", found.batch_ms.p95},
-          {"max_ms", found.batch_ms.most},
-          {"cv_beside_shapes", found.steady_variation},
+          {"max_ms", found.batch_ms.max},
+          {"cv_beside_shapes", found.steady_cv},
           {"oscillating", found.oscillating},
           {"period_batches", maybe(found.period_batches)},
           {"period_seen_in", found.period_seen_in},

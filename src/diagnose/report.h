@@ -1,4 +1,4 @@
-// A diagnosis for people and for programs.
+// A diagnosis as text and as JSON.
 #pragma once
 
 #include "diagnose/diagnosis.h"
@@ -11,7 +11,7 @@
 
 namespace myxtts {
 
-// Lines for a terminal, the verdict first.
+// Lines for a terminal, starting with the verdict.
 std::vector<std::string> diagnosis_lines(const Diagnosis& found);
 
 nlohmann::ordered_json diagnosis_json(const Diagnosis& found);

@@ -14,11 +14,11 @@ std::vector<ConfigProblem> retracing_problems(const Config& config) {
   std::vector<ConfigProblem> problems;
   if (!data.pad_to_fixed_length) {
     problems.push_back({"data.pad_to_fixed_length", "static shapes are off: each new length is a new shape to capture",
-                        "set data.pad_to_fixed_length: true, or give --enable-static-shapes"});
+                        "set data.pad_to_fixed_length: true, or pass --enable-static-shapes"});
     if (training.enable_graph_mode && !training.enable_eager_debug) {
       problems.push_back({"training.enable_graph_mode",
                           "graph mode is on without static shapes: nothing is captured, because nearly every batch "
-                          "would be a capture of its own",
+                          "would need its own capture",
                           "turn static shapes on, or graph mode off"});
     }
   }
@@ -32,10 +32,10 @@ std::vector<ConfigProblem> retracing_problems(const Config& config) {
     problems.push_back({"training.enable_eager_debug", "eager debugging is on: the step is never captured",
                         "set training.enable_eager_debug: false once the error is found"});
   }
-  constexpr int64_t shortest = 16;
-  if (data.max_mel_frames > 0 && data.max_mel_frames < shortest) {
+  constexpr int64_t min_frames = 16;
+  if (data.max_mel_frames > 0 && data.max_mel_frames < min_frames) {
     problems.push_back({"data.max_mel_frames", fmt::format("{} frames are shorter than any clip", data.max_mel_frames),
-                        "leave it out: it is taken from the corpus"});
+                        "remove it: it is derived from the corpus"});
   }
   return problems;
 }
@@ -74,15 +74,15 @@ std::vector<std::string> retracing_lines(const RetracingReport& report) {
     lines.push_back(fmt::format("  shape: text [{}, {}], mel [{}, {}, {}]{}", shape.rows, shape.tokens, shape.rows,
                                 shape.mel_frames, shape.n_mels, shape.declared ? "" : ", not declared"));
   }
-  constexpr size_t most = 5;
-  for (size_t i = 0; i < std::min(most, report.changes.size()); ++i) {
+  constexpr size_t max_lines = 5;
+  for (size_t i = 0; i < std::min(max_lines, report.changes.size()); ++i) {
     lines.push_back(fmt::format("  retrace {}: {}", i + 1, report.changes[i]));
   }
-  if (report.changes.size() > most) lines.push_back(fmt::format("  ... and {} more", report.changes.size() - most));
-  const Spread step = spread_of(report.step_s);
-  lines.push_back(fmt::format("  {} captures{}, {} retraces, {:.3f} s ± {:.3f} s a step", report.captures,
-                              report.captured ? "" : " would be made on a GPU", report.retraces, step.mean,
-                              step.deviation));
+  if (report.changes.size() > max_lines)
+    lines.push_back(fmt::format("  ... and {} more", report.changes.size() - max_lines));
+  const SummaryStats step = summarize(report.step_s);
+  lines.push_back(fmt::format("  {} captures{}, {} retraces, {:.3f} s ± {:.3f} s per step", report.captures,
+                              report.captured ? "" : " would be made on a GPU", report.retraces, step.mean, step.std));
   return lines;
 }
 
@@ -97,7 +97,7 @@ nlohmann::ordered_json retracing_json(const RetracingReport& report) {
                       {"mel", {shape.rows, shape.mel_frames, shape.n_mels}},
                       {"declared", shape.declared}});
   }
-  const Spread step = spread_of(report.step_s);
+  const SummaryStats step = summarize(report.step_s);
   return {{"config_ok", report.problems.empty()},
           {"problems", problems},
           {"shapes", shapes},
@@ -106,7 +106,7 @@ nlohmann::ordered_json retracing_json(const RetracingReport& report) {
           {"retraces", report.retraces},
           {"changes", report.changes},
           {"mean_s", step.mean},
-          {"std_s", step.deviation},
+          {"std_s", step.std},
           {"captured", report.captured},
           {"verdict", retracing_verdict(report)}};
 }

@@ -1,4 +1,4 @@
-// Will the step be captured again and again? What the config says about it, and what real batches show. Pure functions.
+// Predicts and reports retraces: repeated captures of the step, from the config and from real batches. Pure functions.
 #pragma once
 
 #include "base/error.h"
@@ -16,7 +16,7 @@ struct ConfigProblem {
   std::string key, problem, fix;
 };
 
-// What in a valid config stands in the way of a step that is captured once a shape.
+// Settings of a valid config that prevent capturing the step once per shape.
 std::vector<ConfigProblem> retracing_problems(const Config& config);
 
 // An error of the config itself. Its key is "config" if the error names no setting.
@@ -33,7 +33,7 @@ struct RetracingReport {
   int64_t steps = 0, captures = 0, retraces = 0;
   std::vector<std::string> changes;  // "mel frames 312 instead of 296", one for each retrace
   std::vector<double> step_s;
-  bool captured = false;  // on a GPU; on a CPU the shapes are counted that would be
+  bool captured = false;  // on a GPU; on a CPU captures are only counted
   std::string corpus;
 
   bool healthy() const { return problems.empty() && retraces == 0; }

@@ -18,13 +18,13 @@ std::vector<double> values_of(const RunRecord& run, const char* metric) {
   return values;
 }
 
-double mean_of(const std::vector<double>& values) { return spread_of(values).mean; }
+double mean_of(const std::vector<double>& values) { return summarize(values).mean; }
 
-// Of the lines, not of the steps: each is a mean over the steps since the line before.
-void find_rhythm(Diagnosis& result, const std::vector<double>& step_ms) {
-  result.batch_ms = spread_of(step_ms);
-  result.steady_variation = result.batch_ms.variation;
-  result.oscillating = result.steady_variation > cyclic_variation;
+// Per line of metrics, which is a mean over the steps since the previous line.
+void find_period(Diagnosis& result, const std::vector<double>& step_ms) {
+  result.batch_ms = summarize(step_ms);
+  result.steady_cv = result.batch_ms.cv;
+  result.oscillating = result.steady_cv > cyclic_cv;
   if (!result.oscillating) return;
   const std::optional<double> period = period_of(step_ms);
   if (period && *period * 3 <= static_cast<double>(step_ms.size())) {
@@ -64,7 +64,7 @@ std::string verdict_of(const Diagnosis& result, double retraces) {
   switch (result.cause) {
     case Cause::none:
       return fmt::format("Healthy: the run was {}, not input-bound ({}).",
-                         result.steady_variation < stable_variation ? "stable" : "fed in time", waiting);
+                         result.steady_cv < stable_cv ? "stable" : "fed in time", waiting);
     case Cause::slow_path:
       return fmt::format("The slow path limited this run: {}.", waiting);
     case Cause::input:
@@ -76,12 +76,12 @@ std::string verdict_of(const Diagnosis& result, double retraces) {
                          100 * result.gpu_busy.value_or(0), waiting);
     case Cause::uneven_consumer:
       return fmt::format("The steps of this run were uneven: {:.0f} ms on average and up to {:.0f} ms, while {}.",
-                         result.batch_ms.mean, result.batch_ms.most, waiting);
+                         result.batch_ms.mean, result.batch_ms.max, waiting);
     default:
       return fmt::format("{} limited this run: workers spent {:.0f} % of their time on it, and {}.",
                          result.limits == Stage::reading    ? "Reading"
                          : result.limits == Stage::decoding ? "Decoding"
-                                                            : "Making features",
+                                                            : "Computing features",
                          100 * std::max_element(result.stages.begin(), result.stages.begin() + 3,
                                                 [](const StageLoad& a, const StageLoad& b) { return a.busy < b.busy; })
                                    ->busy,
@@ -106,10 +106,11 @@ void add_checks(Diagnosis& result, const Config& config) {
 Diagnosis diagnose_run(const RunRecord& run, const std::optional<Config>& config) {
   const std::vector<double> step_ms = values_of(run, "step_ms"), wait_ms = values_of(run, "input_wait_ms");
   if (step_ms.empty() || wait_ms.size() != step_ms.size()) {
-    reject_input("diagnose", "{} has no step times in its metrics.jsonl", run.name, way_out("has it made a step?"));
+    reject_input("diagnose", "{} has no step times in its metrics.jsonl", run.name,
+                 way_out("has it completed a step?"));
   }
   Diagnosis result;
-  find_rhythm(result, step_ms);
+  find_period(result, step_ms);
   result.input_wait_fraction = std::clamp(mean_of(wait_ms) / std::max(result.batch_ms.mean, 1e-9), 0.0, 1.0);
   result.input_bound = input_bound_of(result.input_wait_fraction);
   result.consumer_ms = result.batch_ms.mean - mean_of(wait_ms);
@@ -123,7 +124,7 @@ Diagnosis diagnose_run(const RunRecord& run, const std::optional<Config>& config
   result.cause = cause_of(result, retraced, step_ms.size());
   result.healthy = result.cause == Cause::none;
   result.verdict = verdict_of(result, retraced);
-  result.findings = {variation_finding(result.steady_variation, result.period_batches, "lines"),
+  result.findings = {variation_finding(result.steady_cv, result.period_batches, "lines"),
                      input_finding(result.input_wait_fraction), fmt::format("{:.0f} retraces", retraced)};
   if (config) {
     result.findings.push_back(slow_path_finding(result.slow_path));

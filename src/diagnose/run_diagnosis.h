@@ -1,4 +1,4 @@
-// The same diagnosis from what a run has left behind: its metrics, and its settings where they are there.
+// Diagnosis of a finished run from its metrics and, if present, its settings.
 #pragma once
 
 #include "artifacts/run_report.h"
@@ -9,7 +9,7 @@
 
 namespace myxtts {
 
-// Throws Error when the run has no step times.
+// Throws Error if the run has no step times.
 Diagnosis diagnose_run(const RunRecord& run, const std::optional<Config>& config);
 
 }  // namespace myxtts

@@ -1,4 +1,4 @@
-// What a verdict needs to know of the settings, the feed that they make, and the corpus.
+// Collects the settings, feed and corpus properties that a verdict needs.
 #pragma once
 
 #include "diagnose/diagnosis.h"
@@ -9,7 +9,7 @@ namespace myxtts {
 
 PipelineSetup setup_of(const Config& config, const Feed& feed, const Corpus& corpus);
 
-// Of the clips' files, or of their places in shards.
+// Total bytes of the clips, in files or in shards.
 uint64_t bytes_of(const Corpus& corpus);
 
 }  // namespace myxtts

@@ -7,7 +7,7 @@
 namespace myxtts {
 namespace {
 
-// Slaney's scale: straight up to 1 kHz, logarithmic above.
+// Slaney scale: linear up to 1 kHz, logarithmic above.
 constexpr double slaney_hz_per_mel = 200.0 / 3.0;
 constexpr double slaney_knee_hz = 1000.0;
 constexpr double slaney_knee_mel = slaney_knee_hz / slaney_hz_per_mel;
@@ -29,9 +29,9 @@ double mel_to_hz(MelScale scale, double mel) {
 
 std::vector<MelFilter> mel_filters(const MelSpec& spec) {
   const double low_mel = hz_to_mel(spec.mel_scale, spec.f_min);
-  const double high_mel = hz_to_mel(spec.mel_scale, spec.highest_hz());
+  const double high_mel = hz_to_mel(spec.mel_scale, spec.effective_f_max());
   const bool in_mel = spec.mel_scale == MelScale::tensorflow;
-  // Edges and bins on the axis on which the triangles are straight.
+  // Edges and bins on the axis (mel or Hz) on which the triangles are linear.
   std::vector<double> edges(static_cast<size_t>(spec.n_mels) + 2);
   for (size_t i = 0; i < edges.size(); ++i) {
     const double mel = low_mel + (high_mel - low_mel) * static_cast<double>(i) / (spec.n_mels + 1);

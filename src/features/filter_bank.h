@@ -1,4 +1,4 @@
-// The triangular mel filters, and the window. Computed in double; only the nonzero part of each filter is kept.
+// Triangular mel filter bank and analysis window, computed in double. Pure functions; any thread.
 #pragma once
 
 #include "features/mel_spec.h"
@@ -9,15 +9,15 @@ namespace myxtts {
 
 struct MelFilter {
   int first_bin = 0;
-  std::vector<double> weights;  // of consecutive bins; never empty at both ends
+  std::vector<double> weights;  // of consecutive bins; the first and the last are nonzero
 };
 
 std::vector<MelFilter> mel_filters(const MelSpec& spec);
 
-// One past the last bin that any filter uses.
+// One past the last bin of any filter.
 int used_bins(const std::vector<MelFilter>& filters);
 
-// Periodic Hann of win_length, centred in n_fft.
+// Periodic Hann window of win_length, centred in n_fft.
 std::vector<double> mel_window(const MelSpec& spec);
 
 }  // namespace myxtts

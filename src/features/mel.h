@@ -1,4 +1,4 @@
-// Log-mel on the CPU: the plain reference in double, and the fast version that must agree with it.
+// Log-mel on the CPU: a plain reference in double, and a fast version that must agree with it.
 #pragma once
 
 #include "features/mel_spec.h"
@@ -10,18 +10,18 @@
 
 namespace myxtts {
 
-// Frames in rows: [frames, n_mels].
+// Row-major [frames, n_mels].
 struct Mel {
   int64_t frames = 0;
   int n_mels = 0;
   std::vector<float> values;
 };
 
-// `samples` are mono at the preset's sample rate. Slow and easy to check.
+// `samples` are mono at the sample rate of the preset. Slow; the reference for tests.
 Mel mel_reference(const MelSpec& spec, std::span<const float> samples);
 
-// Tables and scratch memory for one convention. One instance per thread; allocates only when a clip is longer than any
-// before. Its results are the same on every machine to the last bit, whatever its vector width.
+// Owns tables and scratch memory for one convention. One instance per thread. Allocates only if a clip is longer than
+// all before. Results are bit-identical on every CPU, with or without AVX2.
 class MelCpu {
  public:
   explicit MelCpu(const MelSpec& spec);
@@ -30,7 +30,7 @@ class MelCpu {
 
   const MelSpec& spec() const;
 
-  // Writes spec().frames(samples.size()) rows into `out`, which has room for them.
+  // Writes spec().frames(samples.size()) rows into `out`, which must have room for them.
   void compute(std::span<const float> samples, std::span<float> out);
   Mel compute(std::span<const float> samples);
 
@@ -39,8 +39,7 @@ class MelCpu {
   std::unique_ptr<State> state_;
 };
 
-// What one core could do if it did nothing but this convention's arithmetic, multiplying and adding at its measured
-// peak.
+// Upper bound for one core: the arithmetic of this convention at the measured peak FLOP/s.
 double mel_cpu_limit_frames_per_s(const MelSpec& spec);
 
 }  // namespace myxtts

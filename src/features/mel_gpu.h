@@ -1,6 +1,5 @@
-// Log-mel on a GPU: a batch of clips as raw bytes in device memory becomes a padded batch of log-mels in device memory,
-// in one short sequence of launches and without a word to the host. A clip's result depends on nothing but the clip:
-// not on its neighbours, the batch's shape or the run.
+// Log-mel on a GPU: turns a batch of raw clip bytes into a padded batch of log-mels, both in device memory, in a few
+// kernel launches without host synchronisation. The result of a clip does not depend on the rest of the batch.
 #pragma once
 
 #include "audio/pcm.h"
@@ -14,10 +13,10 @@
 
 namespace myxtts {
 
-// Where a clip's samples lie in the batch's bytes, and what they are.
+// Location and format of a clip in the bytes of a batch.
 struct GpuClip {
   uint64_t offset_bytes = 0;
-  uint32_t samples = 0;  // per channel, at the clip's own rate
+  uint32_t samples = 0;  // per channel, at the source sample rate
   int32_t sample_rate = 0;
   int32_t channels = 1;
   SampleFormat format = SampleFormat::pcm_16;
@@ -26,22 +25,22 @@ struct GpuClip {
 enum class MelType { float32, bfloat16 };
 
 struct MelGpuLimits {
-  int clips = 1;                  // in a batch
-  int64_t samples = 0;            // in a clip, at the preset's rate
-  int64_t frames = 0;             // in a row of the output
-  std::vector<int> sample_rates;  // that clips may have, beside the preset's own
+  int clips = 1;                  // per batch
+  int64_t samples = 0;            // per clip, at the sample rate of the preset
+  int64_t frames = 0;             // per row of the output
+  std::vector<int> sample_rates;  // allowed source rates, in addition to that of the preset
 };
 
-// Owns its tables and scratch memory, made once. One batch at a time: calls belong on one stream.
+// Owns tables and scratch memory, allocated once. Not thread-safe; all calls must use one stream.
 class MelGpu {
  public:
   MelGpu(const MelSpec& spec, int device, const MelGpuLimits& limits);
   ~MelGpu();
   MelGpu(MelGpu&&) noexcept;
 
-  // `bytes`, `clips` and `out` are device memory; `out` is [count, out_frames, n_mels], and what no clip fills becomes
-  // `padding`. Clips longer than out_frames are cut off. `plain` promises that every clip is mono PCM16 at the preset's
-  // rate, 2-byte aligned: the launch that decodes the others is then left out.
+  // Asynchronous on `stream`. `bytes`, `clips` and `out` are device memory; `out` is [count, out_frames, n_mels],
+  // filled up with `padding`. Truncates clips longer than out_frames. `plain` promises that every clip is mono PCM16 at
+  // the rate of the preset, 2-byte aligned; the decode launch is then skipped.
   void run(const void* bytes, const GpuClip* clips, int count, bool plain, void* out, int64_t out_frames, MelType type,
            float padding, StreamHandle stream);
 
@@ -50,7 +49,7 @@ class MelGpu {
   std::unique_ptr<State> state_;
 };
 
-// One clip from host memory to a mel in host memory, for the `mel` command and for tests.
+// Computes the mel of one clip, from and to host memory. Synchronous; for the `mel` command and tests.
 Mel mel_on_gpu(const MelSpec& spec, int device, std::span<const std::byte> bytes, const GpuClip& clip);
 
 }  // namespace myxtts

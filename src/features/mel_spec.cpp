@@ -14,7 +14,7 @@ namespace {
 std::vector<MelSpec> make_presets() {
   const MelSpec hifigan{.name = "hifigan", .magnitude_epsilon = 1e-9, .padding = MelPadding::hifigan};
   MelSpec matcha = hifigan;
-  matcha.name = "matcha", matcha.mean = -5.536622, matcha.std = 2.116101;  // those of LJSpeech
+  matcha.name = "matcha", matcha.mean = -5.536622, matcha.std = 2.116101;  // statistics of LJSpeech
   MelSpec bigvgan = hifigan;
   bigvgan.name = "bigvgan_24k", bigvgan.sample_rate = 24000, bigvgan.n_mels = 100, bigvgan.f_max = 12000;
   MelSpec cosyvoice = hifigan;
@@ -248,8 +248,8 @@ void MelSpec::validate() const {
   check(win_length >= 1 && win_length <= n_fft, "win_length must be from 1 to n_fft");
   check(sample_rate >= 1000 && sample_rate <= 768000, "sample_rate must be from 1000 to 768000");
   check(n_mels >= 1 && n_mels <= 512, "n_mels must be from 1 to 512");
-  check(f_min >= 0 && f_min < highest_hz() && highest_hz() <= sample_rate / 2.0,
-        "f_min and f_max must lie in order between 0 and half the sample rate");
+  check(f_min >= 0 && f_min < effective_f_max() && effective_f_max() <= sample_rate / 2.0,
+        "0 <= f_min < f_max <= sample_rate / 2 must hold");
   check(mel_power == 1 || mel_power == 2, "mel_power must be 1 or 2");
   check(magnitude_epsilon >= 0, "magnitude_epsilon must not be negative");
   check(log == MelLog::none || log_floor + log_offset > 0, "log_floor or log_offset must be above 0");
@@ -261,7 +261,7 @@ void MelSpec::validate() const {
 std::string MelSpec::to_string() const {
   std::string text =
       fmt::format("{} Hz, {}/{}/{}, {} mels {:g}-{:g} Hz, {} scale, {} norm, power {}, padding {}, log {}", sample_rate,
-                  n_fft, hop_length, win_length, n_mels, f_min, highest_hz(), name_of(scales, mel_scale),
+                  n_fft, hop_length, win_length, n_mels, f_min, effective_f_max(), name_of(scales, mel_scale),
                   name_of(norms, mel_norm), mel_power, name_of(paddings, padding), name_of(logs, log));
   if (log != MelLog::none && log_floor > 0) text += fmt::format(" of at least {:g}", log_floor);
   if (log != MelLog::none && log_offset > 0) text += fmt::format(" of x+{:g}", log_offset);
@@ -294,8 +294,8 @@ const MelSpec& mel_preset(const std::string& name) {
     if (preset.name == name) return preset;
     known.push_back(preset.name);
   }
-  reject_input("mel", "there is no preset '{}'", name,
-               way_out("did you mean {}? (`mel --list` names them)", nearest(name, known)));
+  reject_input("mel", "there is no mel preset '{}'", name,
+               way_out("did you mean {}? (`mel --list` lists them)", nearest(name, known)));
 }
 
 MelSpec resolve_mel_spec(const Config& config) {

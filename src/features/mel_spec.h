@@ -1,5 +1,5 @@
-// A log-mel convention: every number that decides what a mel is. The named presets are the conventions that published
-// vocoders and voices expect; a voice trained on one and spoken through another sounds broken.
+// A log-mel convention: all parameters of a mel spectrogram. The named presets are those of published vocoders and
+// voices. A vocoder needs mels of the convention that it was trained on.
 #pragma once
 
 #include "settings/config.h"
@@ -12,16 +12,16 @@
 
 namespace myxtts {
 
-enum class MelScale { slaney, htk, tensorflow };  // tensorflow: HTK's scale, triangles straight in mel instead of Hz
+enum class MelScale { slaney, htk, tensorflow };  // tensorflow: HTK scale with triangles linear in mel instead of Hz
 enum class MelNorm { none, slaney };              // slaney: equal area; none: peak 1
 enum class MelLog { none, ln, log10 };
-enum class MelRange { none, whisper, min_max };  // what happens last, over a whole clip
+enum class MelRange { none, whisper, min_max };  // final normalisation over a whole clip
 
 enum class MelPadding {
-  centre,        // frames centred on their time, the clip reflected by n_fft/2
-  centre_zeros,  // the same with silence around the clip
-  hifigan,       // the clip reflected by (n_fft - hop)/2
-  end,           // frames start at their time, silence after the clip
+  centre,        // centred frames, reflect padding of n_fft/2
+  centre_zeros,  // centred frames, zero padding
+  hifigan,       // reflect padding of (n_fft - hop)/2
+  end,           // left-aligned frames, zero padding at the end
 };
 
 struct MelSpec {
@@ -32,11 +32,11 @@ struct MelSpec {
   int win_length = 1024;
   int n_mels = 80;
   double f_min = 0;
-  double f_max = 8000;  // 0: half the sample rate
+  double f_max = 8000;  // 0: Nyquist frequency
   MelScale mel_scale = MelScale::slaney;
   MelNorm mel_norm = MelNorm::slaney;
   int mel_power = 1;
-  double magnitude_epsilon = 0;  // under the square root
+  double magnitude_epsilon = 0;  // added to the power before the square root
   MelPadding padding = MelPadding::centre;
   bool drop_last_frame = false;
   MelLog log = MelLog::ln;
@@ -47,18 +47,18 @@ struct MelSpec {
   MelRange range = MelRange::none;
   double range_low = 0;  // for min_max
   double range_high = 1;
-  double target_rms = 0;  // 0: the clip's own level
+  double target_rms = 0;  // 0: no level normalisation
 
   int bins() const { return n_fft / 2 + 1; }
-  double highest_hz() const { return f_max > 0 ? f_max : sample_rate / 2.0; }
+  double effective_f_max() const { return f_max > 0 ? f_max : sample_rate / 2.0; }
 
-  // Frames of a clip of `samples` samples at `sample_rate`.
+  // Number of frames of a clip of `samples` samples at `sample_rate`.
   int64_t frames(int64_t samples) const;
 
-  // The sample, counted from the clip's start, at which frame 0's window begins.
+  // First sample of the window of frame 0, relative to the start of the clip.
   int64_t first_sample() const;
 
-  // Throws Error that names the setting that cannot be.
+  // Throws Error that names the invalid setting.
   void validate() const;
 
   // For people: "22050 Hz, 1024/256/1024, 80 mels 0-8000 Hz, ...". Leaves out what most conventions share.
@@ -75,11 +75,11 @@ struct MelSpec {
 
 const std::vector<MelSpec>& mel_presets();
 
-// The preset that the configuration names (one of the user's own may build on another by `base`), with the single
-// numbers of `data:` on top. Validated.
+// The preset named by the config, which may be user-defined and inherit from `base`, with overrides of `data:` applied.
+// Validated.
 MelSpec resolve_mel_spec(const Config& config);
 
-// A preset by name; throws Error with the nearest name.
+// A built-in preset by name; throws Error that suggests the nearest name.
 const MelSpec& mel_preset(const std::string& name);
 
 }  // namespace myxtts

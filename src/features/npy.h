@@ -1,4 +1,4 @@
-// NumPy's file format, for arrays that leave the program.
+// Writes arrays in the NumPy file format.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace myxtts {
 
-// A float32 array [rows, columns], row after row; written atomically.
+// Writes a row-major float32 array [rows, columns] atomically.
 void write_npy(const std::filesystem::path& path, std::span<const float> values, int64_t rows, int64_t columns);
 
 }  // namespace myxtts

@@ -1,4 +1,4 @@
-// Which sample of the clip a window sees when it reaches past the clip's ends, the same on both backends.
+// Reflect padding, shared by both backends.
 #pragma once
 
 #include "base/host_device.h"
@@ -7,7 +7,7 @@
 
 namespace myxtts {
 
-// Reflection about the first and the last sample, as often as needed; `length` above 0.
+// Reflects an index about the first and last sample, repeatedly if needed; `length` > 0.
 MYXTTS_HOST_DEVICE inline int64_t reflected_index(int64_t i, int64_t length) {
   if (length == 1) return 0;
   const int64_t period = 2 * (length - 1);

@@ -183,7 +183,7 @@ struct Loader::State {
       const size_t size = slot.planned.clips.size();
       Batch& batch = slot.batch;
       batch.epoch = epoch, batch.index = index++;
-      builder.declare(batch, slot.planned.shape, static_cast<int64_t>(size));
+      builder.declare(batch, slot.planned.shape);
       batch.clips = slot.planned.clips;
       batch.lengths.assign(size, {});
       batch.replaced.clear();

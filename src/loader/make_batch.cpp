@@ -14,6 +14,7 @@ uint64_t make_cpu_row(const RowBuilder& builder, MelCpu& mel, Batch& batch, std:
   const std::span<float> values = out.values<float>().subspan(row * row_values, row_values);
   size_t filled = 0;
   uint64_t bytes = 0;
+  builder.clear(batch, host, row);
   builder.build(batch, host, row, planned, bad, [&](const CorpusClip& clip) {
     const std::vector<float> samples = read_used_part(builder.corpus(), clip);
     const size_t count = clip.length.mel_frames * static_cast<size_t>(out.dims[2]);
@@ -35,7 +36,7 @@ BatchLease make_batch(const RowBuilder& builder, const PlannedBatch& planned, si
   batch.index = planned.index;
   batch.clips = planned.clips;
   batch.lengths.resize(rows);
-  builder.declare(batch, planned.shape, static_cast<int64_t>(rows));
+  builder.declare(batch, planned.shape);
   owned->memory.resize(packed_bytes(batch));
   std::byte* const host = owned->memory.data();
   builder.place(batch, host, host + builder.host_bytes(batch), -1);

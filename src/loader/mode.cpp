@@ -67,7 +67,7 @@ int only_device(const Config& config, const DeviceView& devices) {
 
 }  // namespace
 
-DeviceView real_devices() { return {device_count(), device_name, can_reach}; }
+DeviceView real_devices() { return {device_count(), device_name, can_access_peer}; }
 
 Mode choose_mode(const Config& config, const DeviceView& devices) {
   const DataConfig& data = config.data;

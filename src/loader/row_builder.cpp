@@ -57,11 +57,13 @@ RowBuilder::RowBuilder(const Corpus& corpus, const BatchPlan& plan, const std::v
                        uint64_t world_size)
     : corpus_(corpus), plan_(plan) {
   for (const std::string& name : arrays) specs_.push_back(&array_spec(name));
-  for (size_t shape = 0; shape < plan.shapes().size(); ++shape) {
+  for (const Shape& shape : plan.shapes()) {
+    const int64_t rows = shape.batch_size / static_cast<int64_t>(std::max<uint64_t>(1, world_size));
     Batch batch;
-    declare(batch, shape, plan.shapes()[shape].batch_size / static_cast<int64_t>(std::max<uint64_t>(1, world_size)));
+    batch.arrays = declare_arrays(shape, rows);
     max_host_bytes_ = std::max(max_host_bytes_, host_bytes(batch));
     max_computed_bytes_ = std::max(max_computed_bytes_, packed_bytes(batch) - host_bytes(batch));
+    declared_.push_back(std::move(batch.arrays));
   }
 }
 
@@ -73,14 +75,16 @@ size_t RowBuilder::host_bytes(const Batch& batch) const {
   return bytes;
 }
 
-void RowBuilder::declare(Batch& batch, size_t shape, int64_t rows) const {
-  const Shape& planned = plan_.shapes()[shape];
-  const BatchDims dims{rows, planned.text_length, planned.mel_frames, corpus_.mel.n_mels};
+std::vector<Array> RowBuilder::declare_arrays(const Shape& shape, int64_t rows) const {
+  const BatchDims dims{rows, shape.text_length, shape.mel_frames, corpus_.mel.n_mels};
+  std::vector<Array> arrays;
+  for (const ArraySpec* spec : specs_) arrays.push_back({spec->name, spec->dtype, spec->dims(dims), -1, nullptr});
+  return arrays;
+}
+
+void RowBuilder::declare(Batch& batch, size_t shape) const {
   batch.shape = shape;
-  batch.arrays.resize(specs_.size());
-  for (size_t i = 0; i < specs_.size(); ++i) {
-    batch.arrays[i] = {specs_[i]->name, specs_[i]->dtype, specs_[i]->dims(dims), -1, nullptr};
-  }
+  batch.arrays = declared_[shape];
 }
 
 void RowBuilder::place(Batch& batch, std::byte* host, std::byte* computed, int device) const {
@@ -94,13 +98,20 @@ void RowBuilder::place(Batch& batch, std::byte* host, std::byte* computed, int d
 void RowBuilder::fill(Batch& batch, std::byte* host, size_t row, const RowValues& values) const {
   for (size_t i = 0; i < specs_.size(); ++i) {
     if (specs_[i]->fill == nullptr) continue;
-    const size_t row_bytes = batch.arrays[i].row_bytes();
-    std::byte* const place = host + row * row_bytes;
-    std::memset(place, 0, row_bytes);
-    specs_[i]->fill(values, place);
+    specs_[i]->fill(values, host + row * batch.arrays[i].row_bytes());
     host += aligned_bytes(batch.arrays[i].bytes());
   }
   batch.lengths[row] = values.length;
+}
+
+void RowBuilder::clear(Batch& batch, std::byte* host, size_t row) const {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i]->fill == nullptr) continue;
+    const size_t row_bytes = batch.arrays[i].row_bytes();
+    std::memset(host + row * row_bytes, 0, row_bytes);
+    host += aligned_bytes(batch.arrays[i].bytes());
+  }
+  batch.lengths[row] = {};
 }
 
 RowValues RowBuilder::read(const CorpusClip& clip) const {
@@ -138,7 +149,6 @@ RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t 
          bad.back().reason);
   }
   batch.clips[row] = no_clip;
-  fill(batch, host, row, {});
   return {};
 }
 

@@ -52,8 +52,8 @@ class RowBuilder {
   const Corpus& corpus() const { return corpus_; }
   const BatchPlan& plan() const { return plan_; }
 
-  // Declares the arrays of a batch of this shape; their memory is given by place().
-  void declare(Batch& batch, size_t shape, int64_t rows) const;
+  // Declares the arrays of a batch of this shape, with as many rows as a rank has; their memory is given by place().
+  void declare(Batch& batch, size_t shape) const;
   // Host-filled arrays lie in `host`, one after another, the computed ones in `computed`.
   void place(Batch& batch, std::byte* host, std::byte* computed, int device) const;
 
@@ -63,21 +63,25 @@ class RowBuilder {
   size_t max_computed_bytes() const { return max_computed_bytes_; }
   size_t max_bytes() const { return max_host_bytes_ + max_computed_bytes_; }
 
-  // Fills the row's host arrays, which begin at `host`, from what is known of its clip; all zeros for an empty row.
+  // Fills the row's host arrays, which begin at `host` and are zero, from what is known of its clip.
   void fill(Batch& batch, std::byte* host, size_t row, const RowValues& values) const;
+  // Makes the row an empty one: all zeros.
+  void clear(Batch& batch, std::byte* host, size_t row) const;
 
-  // Fills the row from its planned clip or, while that fails, from the substitutes that the plan names: `load_samples`
-  // is called with each and throws Error if its samples cannot be used. A plan that visits every clip has no
-  // substitutes: the row stays empty. Clips that failed are added to `bad`. Returns what the row holds.
+  // Fills the row, which is clear, from its planned clip or, while that fails, from the substitutes that the plan
+  // names: `load_samples` is called with each and throws Error if its samples cannot be used. A plan that visits every
+  // clip has no substitutes: the row stays empty. Clips that failed are added to `bad`. Returns what the row holds.
   RowValues build(Batch& batch, std::byte* host, size_t row, uint32_t planned, std::vector<BadClip>& bad,
                   const std::function<void(const CorpusClip&)>& load_samples) const;
 
  private:
+  std::vector<Array> declare_arrays(const Shape& shape, int64_t rows) const;
   RowValues read(const CorpusClip& clip) const;
 
   const Corpus& corpus_;
   const BatchPlan& plan_;
   std::vector<const ArraySpec*> specs_;
+  std::vector<std::vector<Array>> declared_;  // per shape, so that a batch is declared without allocating
   size_t max_host_bytes_ = 0, max_computed_bytes_ = 0;
 };
 

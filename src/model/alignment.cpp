@@ -14,27 +14,27 @@ void align_on_cpu(const AlignmentProblem& problem, int64_t row) {
   std::fill(durations, durations + problem.tokens, 0);
   if (tokens == 0 || frames < tokens) return;
 
-  // best[t]: of the ways that end with this frame in token t.
-  constexpr float never = -1e32F;
-  std::vector<float> best(static_cast<size_t>(tokens), never);
-  std::vector<uint8_t> came_from_before(static_cast<size_t>(tokens * frames));  // 1: from token t - 1
+  // best[t]: score of the best path that ends at this frame in token t.
+  constexpr float unreachable = -1e32F;
+  std::vector<float> best(static_cast<size_t>(tokens), unreachable);
+  std::vector<uint8_t> advances(static_cast<size_t>(tokens * frames));  // 1: the best path came from token t - 1
   best[0] = scores[0];
   for (int64_t frame = 1; frame < frames; ++frame) {
     const float* score = scores + frame * problem.tokens;
-    uint8_t* moved = came_from_before.data() + frame * tokens;
+    uint8_t* advance = advances.data() + frame * tokens;
     for (int64_t t = std::min(frame, tokens - 1); t >= 0; --t) {
-      const float before = t > 0 ? best[static_cast<size_t>(t) - 1] : never;
+      const float advanced = t > 0 ? best[static_cast<size_t>(t) - 1] : unreachable;
       const float stayed = best[static_cast<size_t>(t)];
-      moved[t] = before > stayed ? 1 : 0;
-      best[static_cast<size_t>(t)] = std::max(before, stayed) + score[t];
+      advance[t] = advanced > stayed ? 1 : 0;
+      best[static_cast<size_t>(t)] = std::max(advanced, stayed) + score[t];
     }
   }
   int64_t token = tokens - 1;
   for (int64_t frame = frames - 1; frame >= 0; --frame) {
     result[frame] = static_cast<int32_t>(token);
     ++durations[token];
-    // The first has none before it, however bad its way is.
-    if (token > 0) token -= came_from_before[static_cast<size_t>(frame * tokens + token)];
+    // The first token has no predecessor, even if its score is not finite.
+    if (token > 0) token -= advances[static_cast<size_t>(frame * tokens + token)];
   }
 }
 

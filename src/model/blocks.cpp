@@ -17,11 +17,11 @@
 namespace myxtts {
 namespace {
 
-at::Tensor rotary_of(int64_t positions, const at::TensorOptions& floats) {
+at::Tensor rotary_table(int64_t positions, const at::TensorOptions& floats) {
   if (floats.device().is_cuda()) {
     const c10::DeviceGuard guard(floats.device());
     at::Tensor rotary = at::empty({2, positions, head_width / 2}, floats);
-    fill_rotary_on_gpu(positions, rotary.mutable_data_ptr<float>(), current_stream(rotary.get_device()));
+    fill_rotary_table_on_gpu(positions, rotary.mutable_data_ptr<float>(), current_stream(rotary.get_device()));
     return rotary;
   }
   const at::Tensor rates = at::exp(at::arange(head_width / 2, floats) * (-std::log(10000.0) * 2 / head_width));
@@ -29,9 +29,9 @@ at::Tensor rotary_of(int64_t positions, const at::TensorOptions& floats) {
   return at::stack({angles.cos(), angles.sin()});
 }
 
-bool attends_on(const at::Device& device) {
+bool has_fused_attention(const at::Device& device) {
   const c10::DeviceGuard guard(device);
-  return gpu_attends();
+  return gpu_has_fused_attention();
 }
 
 }  // namespace
@@ -40,9 +40,9 @@ RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarTy
   RowMask mask;
   mask.positions = positions;
   const auto floats = lengths.options().dtype(at::kFloat);
-  mask.rotary = rotary_of(positions, floats);
+  mask.rotary = rotary_table(positions, floats);
   const bool half_on_gpu = lengths.is_cuda() && type != at::kFloat;
-  if (half_on_gpu && fused && attends_on(lengths.device())) {
+  if (half_on_gpu && fused && has_fused_attention(lengths.device())) {
     mask.lengths = lengths.to(at::kInt);
   } else if (half_on_gpu) {
     const at::Tensor row_end = (at::arange(lengths.size(0), lengths.options()) + 1) * positions;
@@ -50,25 +50,25 @@ RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarTy
     mask.sequence_ends = at::constant_pad_nd(ends, {1, 0}, 0).to(at::kInt);
   } else {
     const at::Tensor length = lengths.unsqueeze(1), position = at::arange(positions, lengths.options());
-    const at::Tensor hidden = at::logical_and(position >= length, length > 0);
-    mask.key_bias = at::zeros(hidden.sizes(), floats.dtype(type))
-                        .masked_fill_(hidden, -std::numeric_limits<double>::infinity())
+    const at::Tensor masked = at::logical_and(position >= length, length > 0);
+    mask.key_bias = at::zeros(masked.sizes(), floats.dtype(type))
+                        .masked_fill_(masked, -std::numeric_limits<double>::infinity())
                         .unsqueeze(1)
                         .unsqueeze(1);
   }
   return mask;
 }
 
-at::Tensor normalize(const at::Tensor& x) {
+at::Tensor rms_norm(const at::Tensor& x) {
   const at::Tensor wide = x.to(at::kFloat);
-  constexpr double least = 1e-6;
-  return (wide * at::rsqrt(wide.square().mean(-1, true) + least)).to(x.scalar_type());
+  constexpr double eps = 1e-6;
+  return (wide * at::rsqrt(wide.square().mean(-1, true) + eps)).to(x.scalar_type());
 }
 
 namespace {
 
-// x [rows, positions, heads, head_width]: each half of a head is rotated against the other.
-at::Tensor rotate(const at::Tensor& x, const RowMask& mask) {
+// x [rows, positions, heads, head_width]: rotates the two halves of a head against each other.
+at::Tensor apply_rotary(const at::Tensor& x, const RowMask& mask) {
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
   const at::Tensor rotary = mask.rotary.unsqueeze(2).to(x.scalar_type()), cosines = rotary[0], sines = rotary[1];
   return at::cat({halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, -1);
@@ -78,37 +78,37 @@ at::Tensor rotate(const at::Tensor& x, const RowMask& mask) {
 
 at::Tensor attend(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out, const RowMask& mask) {
   const int64_t rows = x.size(0), positions = x.size(1), width = x.size(2), heads = width / head_width;
-  const std::vector<at::Tensor> parts =
-      at::linear(x, weight_in).view({rows, positions, 3, heads, head_width}).unbind(2);
-  const at::Tensor query = rotate(parts[0], mask), key = rotate(parts[1], mask);
-  if (!mask.sequence_ends.defined() && !mask.key_bias.defined()) fail("attend", "this mask is for the fused kernels");
-  at::Tensor seen;
+  const std::vector<at::Tensor> qkv = at::linear(x, weight_in).view({rows, positions, 3, heads, head_width}).unbind(2);
+  const at::Tensor query = apply_rotary(qkv[0], mask), key = apply_rotary(qkv[1], mask);
+  if (!mask.sequence_ends.defined() && !mask.key_bias.defined())
+    fail("attend", "the mask was made for the fused kernels", way_out("make it with fused = false"));
+  at::Tensor output;
   if (mask.sequence_ends.defined()) {
     const auto flat = [&](const at::Tensor& part) { return part.reshape({rows * positions, heads, head_width}); };
-    seen = std::get<0>(at::_flash_attention_forward(flat(query), flat(key), flat(parts[2]), mask.sequence_ends,
-                                                    mask.sequence_ends, positions, positions, 0.0, false, false));
+    output = std::get<0>(at::_flash_attention_forward(flat(query), flat(key), flat(qkv[2]), mask.sequence_ends,
+                                                      mask.sequence_ends, positions, positions, 0.0, false, false));
   } else {
-    seen = at::scaled_dot_product_attention(query.transpose(1, 2), key.transpose(1, 2), parts[2].transpose(1, 2),
-                                            mask.key_bias)
-               .transpose(1, 2);
+    output = at::scaled_dot_product_attention(query.transpose(1, 2), key.transpose(1, 2), qkv[2].transpose(1, 2),
+                                              mask.key_bias)
+                 .transpose(1, 2);
   }
-  return at::linear(seen.reshape({rows, positions, width}), weight_out);
+  return at::linear(output.reshape({rows, positions, width}), weight_out);
 }
 
 at::Tensor feed_forward(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out) {
   return at::linear(at::gelu(at::linear(x, weight_in), "tanh"), weight_out);
 }
 
-at::Tensor time_waves(const at::Tensor& time, int64_t features) {
+at::Tensor time_embedding(const at::Tensor& time, int64_t width) {
   const at::Tensor rates =
-      at::exp(at::arange(features / 2, time.options()) * (-std::log(10000.0) * 2 / static_cast<double>(features)));
+      at::exp(at::arange(width / 2, time.options()) * (-std::log(10000.0) * 2 / static_cast<double>(width)));
   const at::Tensor angles = 1000 * time.unsqueeze(1) * rates;
   return at::cat({angles.sin(), angles.cos()}, 1);
 }
 
 Alignment align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::Tensor& text_lengths,
                        const at::Tensor& mel_lengths) {
-  // The logarithm of the normal density of a frame around a token's mean, without what is the same for all tokens.
+  // Gaussian log-likelihood of a frame given a token's mean, without the terms that all tokens share.
   const at::Tensor scores =
       at::baddbmm(mu.square().sum(-1).unsqueeze(1), mel, mu.transpose(1, 2), -0.5, 1.0).contiguous();
   const Alignment result = {at::empty({mel.size(0), mel.size(1)}, text_lengths.options()),
@@ -123,10 +123,10 @@ Alignment align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::Te
   problem.token_of_frame = result.token_of_frame.mutable_data_ptr<int32_t>();
   problem.durations = result.durations.mutable_data_ptr<int32_t>();
   if (mel.is_cuda()) {
-    constexpr int64_t most_tokens = 6144;  // two rows of them fit in a block's shared memory
-    if (problem.tokens > most_tokens) {
-      fail("align", "a text of {} tokens is too long for the GPU's alignment, which takes {}", problem.tokens,
-           most_tokens, way_out("give a shorter --max-text-length"));
+    constexpr int64_t max_tokens = 6144;  // two rows of scores fit in a block's shared memory
+    if (problem.tokens > max_tokens) {
+      fail("align", "a text of {} tokens is too long for alignment on the GPU, which takes at most {}", problem.tokens,
+           max_tokens, way_out("lower --max-text-length"));
     }
     const c10::DeviceGuard guard(mel.device());
     at::Tensor scratch =

@@ -1,5 +1,5 @@
-// Operations that touch memory once instead of many times: what stands between the matrix products of the voice, each
-// in one pass. In float on the CPU, the reference; in bfloat16 on a GPU.
+// Memory-bound operations between the matrix products of the voice, each fused into one pass: float on the CPU as the
+// reference, bfloat16 on a GPU. The caller owns all memory; calls on a GPU are asynchronous on `stream`.
 #pragma once
 
 #include "device/device.h"
@@ -8,19 +8,19 @@
 
 namespace myxtts {
 
-// A bfloat16 as plain bits.
-struct Brain {
+// The bits of a bfloat16, for headers without CUDA or libtorch.
+struct BFloat16 {
   uint16_t bits;
 };
 
-// One vector of `width` a row of a batch, `stride` apart; 0: the same for every row.
+// One vector of `width` values per row of a batch, `stride` elements apart; stride 0 broadcasts one vector.
 template <typename T>
 struct PerRow {
   const T* values = nullptr;
   int64_t stride = 0;
 };
 
-// sum = x + gate * branch; normed = sum / root mean square of sum * (scale_base + scale) + shift.
+// Residual add and RMS norm: sum = x + gate * branch; normed = sum * inverse_rms * (scale_base + scale) + shift.
 template <typename T>
 struct AddNorm {
   int64_t rows = 0, positions = 0, width = 0;  // x, branch, sum, normed: [rows, positions, width]
@@ -32,29 +32,30 @@ struct AddNorm {
   PerRow<T> shift;  // null: 0
   T* sum = nullptr;
   T* normed = nullptr;
-  float* inverse = nullptr;  // of the root mean square: [rows, positions]
+  float* inverse_rms = nullptr;  // [rows, positions]
 };
 
-// From the gradients of `normed` and of `sum` those of what they were made from.
+// Gradients of the inputs of AddNorm, from those of `normed` and `sum`.
 template <typename T>
 struct AddNormBackward {
-  AddNorm<T> forward;  // as it was; `sum` is what was normed, also without a branch
+  AddNorm<T> forward;  // arguments of forward; `sum` is the input of the norm, even without a branch
   const T* d_normed = nullptr;
   const T* d_sum = nullptr;  // null: 0
   T* d_x = nullptr;
-  T* d_branch = nullptr;  // null without a gate: it is d_x
-  // Sums over the positions of a chunk, to be added up: [rows, chunks, 3, width], of scale, shift and gate.
+  T* d_branch = nullptr;  // null without a gate, when it equals d_x
+  // Partial sums of d_scale, d_shift and d_gate over a chunk of positions: [rows, chunks, 3, width].
   float* parts = nullptr;
   int64_t chunks = 1;
 };
 
-// Adds up the parts of several norms of one shape over their chunks: [rows, chunks, 3, width] -> three targets each.
-constexpr int most_sums = 40;
+// Reduces the partial sums of several norms of one shape over chunks: [rows, chunks, 3, width] to three targets per
+// norm.
+constexpr int max_norms = 40;
 template <typename T>
 struct SumParts {
   struct Target {
-    T* to = nullptr;     // null: not wanted
-    int64_t stride = 0;  // of rows; 0: over all rows, added to what is there
+    T* to = nullptr;     // null: skip
+    int64_t stride = 0;  // between rows; 0: reduce over all rows and accumulate
   };
   struct Norm {
     const float* parts = nullptr;
@@ -62,51 +63,52 @@ struct SumParts {
   };
   int64_t rows = 0, chunks = 0, width = 0;
   int norms = 0;
-  Norm list[most_sums];
+  Norm list[max_norms];
 };
 
-// Turns queries and keys by their position, in place: values [rows, positions, 3, heads, head_width].
+// Applies rotary position embeddings to queries and keys in place.
 template <typename T>
-struct Rotation {
+struct Rotary {
   int64_t rows = 0, positions = 0, heads = 0;
-  T* values = nullptr;
+  T* qkv = nullptr;                // [rows, positions, 3, heads, head_width]
   const float* cosines = nullptr;  // [positions, head_width / 2]
   const float* sines = nullptr;
 };
 
-// The gradient of values from those of the queries, keys and values that were turned, each [rows, positions, heads,
+// Gradient of QKV before the rotary embedding, from those of q, k and v after it: each [rows, positions, heads,
 // head_width].
 template <typename T>
-struct RotationBackward {
-  Rotation<T> to;
-  const T* queries = nullptr;
-  const T* keys = nullptr;
-  const T* values = nullptr;
+struct RotaryBackward {
+  Rotary<T> to;
+  const T* d_q = nullptr;
+  const T* d_k = nullptr;
+  const T* d_v = nullptr;
 };
 
-// gradient *= the slope of gelu, in its tanh form, at `before`. On the CPU libtorch does it.
+// gradient *= derivative of GELU (tanh) at `before`. The CPU uses libtorch instead.
 struct GeluBackward {
   int64_t count = 0;  // a multiple of 8
-  const Brain* before = nullptr;
-  Brain* gradient = nullptr;
+  const BFloat16* before = nullptr;
+  BFloat16* gradient = nullptr;
 };
 
-// What the decoder is given: a frame on its way from noise to mel, and its token's mean. And the prior's loss.
+// Input of the decoder: x_t, interpolated between noise and mel, and the mean of its token. Also the squared prior
+// error.
 template <typename T>
 struct FlowInput {
   int64_t rows = 0, frames = 0, tokens = 0, n_mels = 0;
-  const float* mel = nullptr;  // normalised; noise too: [rows, frames, n_mels]
+  const float* mel = nullptr;  // normalised; mel and noise are [rows, frames, n_mels]
   const float* noise = nullptr;
   const float* time = nullptr;              // [rows]
   const float* mu = nullptr;                // [rows, tokens, n_mels]
   const int32_t* token_of_frame = nullptr;  // [rows, frames]; -1 in padding
-  float sigma = 0;                          // noise that is left at the end
+  float sigma_min = 0;                      // noise level at the end of the flow
   T* input = nullptr;                       // [rows, frames, 2 n_mels]
-  float* squares = nullptr;                 // sums of (mel - mu)^2 over valid frames, one a chunk of frames: [chunks]
+  float* squares = nullptr;                 // sums of (mel - mu)^2 over valid frames, one per chunk of frames: [chunks]
   int64_t chunks = 1;
 };
 
-// The gradient of mu, from that of `input` and of the sum of squares.
+// Gradient of mu, from those of `input` and of the squared error.
 template <typename T>
 struct FlowInputBackward {
   FlowInput<T> forward;
@@ -115,14 +117,14 @@ struct FlowInputBackward {
   float* d_mu = nullptr;             // [rows, tokens, n_mels]
 };
 
-// Sums of (flow - target)^2 over valid frames, and its gradient.
+// Flow-matching loss: sums of (flow - target)^2 over valid frames, and its gradient.
 template <typename T>
 struct FlowError {
   int64_t rows = 0, frames = 0, n_mels = 0;
   const float* mel = nullptr;
   const float* noise = nullptr;
   const int32_t* token_of_frame = nullptr;
-  float sigma = 0;
+  float sigma_min = 0;
   const T* flow = nullptr;   // [rows, frames, n_mels]
   float* squares = nullptr;  // [chunks]
   int64_t chunks = 1;
@@ -130,31 +132,31 @@ struct FlowError {
   T* d_flow = nullptr;
 };
 
-// The CPU does a range of something at a time, so that threads can share the work: positions of all rows, or rows.
+// CPU functions process a range of positions or one row, so that threads can share the work.
 void add_norm_on_cpu(const AddNorm<float>& problem, int64_t first_position, int64_t end);
 void add_norm_backward_on_cpu(const AddNormBackward<float>& problem, int64_t row);
 void sum_parts_on_cpu(const SumParts<float>& problem);
-void rotate_on_cpu(const Rotation<float>& problem, int64_t first_position, int64_t end);
-void rotate_back_on_cpu(const RotationBackward<float>& problem, int64_t first_position, int64_t end);
+void rotary_on_cpu(const Rotary<float>& problem, int64_t first_position, int64_t end);
+void rotary_backward_on_cpu(const RotaryBackward<float>& problem, int64_t first_position, int64_t end);
 void flow_input_on_cpu(const FlowInput<float>& problem, int64_t row);  // as many chunks as rows
 void flow_input_backward_on_cpu(const FlowInputBackward<float>& problem, int64_t row);
 void flow_error_on_cpu(const FlowError<float>& problem, int64_t row);
 void flow_error_backward_on_cpu(const FlowError<float>& problem, int64_t row);
 
-// A GPU does all of it. Each may be captured.
-constexpr int64_t widest_fused = 1024;  // values that a warp holds
+// GPU functions process everything. Each may be captured in a CUDA graph.
+constexpr int64_t max_fused_width = 1024;  // values in the registers of one warp
 int64_t add_norm_chunks(int64_t rows, int64_t positions);
 int64_t flow_chunks(int64_t rows, int64_t frames);
-void add_norm_on_gpu(const AddNorm<Brain>& problem, StreamHandle stream);
-void add_norm_backward_on_gpu(const AddNormBackward<Brain>& problem, StreamHandle stream);
-void sum_parts_on_gpu(const SumParts<Brain>& problem, StreamHandle stream);
-void fill_rotary_on_gpu(int64_t positions, float* cosines_and_sines, StreamHandle stream);
-void rotate_on_gpu(const Rotation<Brain>& problem, StreamHandle stream);
-void rotate_back_on_gpu(const RotationBackward<Brain>& problem, StreamHandle stream);
+void add_norm_on_gpu(const AddNorm<BFloat16>& problem, StreamHandle stream);
+void add_norm_backward_on_gpu(const AddNormBackward<BFloat16>& problem, StreamHandle stream);
+void sum_parts_on_gpu(const SumParts<BFloat16>& problem, StreamHandle stream);
+void fill_rotary_table_on_gpu(int64_t positions, float* cosines_and_sines, StreamHandle stream);
+void rotary_on_gpu(const Rotary<BFloat16>& problem, StreamHandle stream);
+void rotary_backward_on_gpu(const RotaryBackward<BFloat16>& problem, StreamHandle stream);
 void gelu_backward_on_gpu(const GeluBackward& problem, StreamHandle stream);
-void flow_input_on_gpu(const FlowInput<Brain>& problem, StreamHandle stream);
-void flow_input_backward_on_gpu(const FlowInputBackward<Brain>& problem, StreamHandle stream);
-void flow_error_on_gpu(const FlowError<Brain>& problem, StreamHandle stream);
-void flow_error_backward_on_gpu(const FlowError<Brain>& problem, StreamHandle stream);
+void flow_input_on_gpu(const FlowInput<BFloat16>& problem, StreamHandle stream);
+void flow_input_backward_on_gpu(const FlowInputBackward<BFloat16>& problem, StreamHandle stream);
+void flow_error_on_gpu(const FlowError<BFloat16>& problem, StreamHandle stream);
+void flow_error_backward_on_gpu(const FlowError<BFloat16>& problem, StreamHandle stream);
 
 }  // namespace myxtts

@@ -35,20 +35,20 @@ template <typename Work>
 void on_device_of(const at::Tensor& x, const Work& work) {
   if (!x.is_cuda()) return work(float{});
   const c10::DeviceGuard guard(x.device());
-  work(Brain{});
+  work(BFloat16{});
 }
 
 template <typename T>
-constexpr bool on_gpu = std::is_same_v<T, Brain>;
+constexpr bool on_gpu = std::is_same_v<T, BFloat16>;
 
-// A share of the CPU's work: enough to be worth a thread.
+// Positions per task: enough to amortise a thread.
 constexpr int64_t grain = 64;
 
-void over(int64_t count, int64_t share, const std::function<void(int64_t, int64_t)>& work) {
+void parallel_ranges(int64_t count, int64_t share, const std::function<void(int64_t, int64_t)>& work) {
   at::parallel_for(0, count, share, work);
 }
 
-void over_each(int64_t count, const std::function<void(int64_t)>& work) {
+void parallel_each(int64_t count, const std::function<void(int64_t)>& work) {
   at::parallel_for(0, count, 1, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) work(i);
   });
@@ -56,56 +56,56 @@ void over_each(int64_t count, const std::function<void(int64_t)>& work) {
 
 template <typename T>
 AddNorm<T> add_norm_of(const at::Tensor& sum, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
-                       const at::Tensor& inverse) {
+                       const at::Tensor& inverse_rms) {
   AddNorm<T> problem;
   problem.rows = sum.size(0), problem.positions = sum.size(1), problem.width = sum.size(2);
   problem.branch = data<const T>(branch);
   problem.gate = per_row<T>(gate);
   problem.scale = per_row<T>(scale);
-  problem.scale_base = scale.dim() == 2 ? 1 : 0;  // a modulation is what is added to 1
+  problem.scale_base = scale.dim() == 2 ? 1 : 0;  // modulation scales are relative to 1
   problem.sum = data<T>(sum);
-  problem.inverse = data<float>(inverse);
+  problem.inverse_rms = data<float>(inverse_rms);
   return problem;
 }
 
 }  // namespace
 
 void add_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
-              const at::Tensor& shift, const at::Tensor& sum, const at::Tensor& normed, const at::Tensor& inverse) {
+              const at::Tensor& shift, const at::Tensor& sum, const at::Tensor& normed, const at::Tensor& inverse_rms) {
   on_device_of(x, [&](auto type) {
     using T = decltype(type);
-    AddNorm<T> problem = add_norm_of<T>(sum, branch, gate, scale, inverse);
+    AddNorm<T> problem = add_norm_of<T>(sum, branch, gate, scale, inverse_rms);
     problem.x = data<const T>(x);
     problem.shift = per_row<T>(shift);
     problem.normed = data<T>(normed);
     if constexpr (on_gpu<T>) {
       add_norm_on_gpu(problem, current_stream(x.get_device()));
     } else {
-      over(problem.rows * problem.positions, grain,
-           [&](int64_t first, int64_t end) { add_norm_on_cpu(problem, first, end); });
+      parallel_ranges(problem.rows * problem.positions, grain,
+                      [&](int64_t first, int64_t end) { add_norm_on_cpu(problem, first, end); });
     }
   });
 }
 
 void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
-                       const at::Tensor& inverse, const at::Tensor& d_normed, const at::Tensor& d_sum,
+                       const at::Tensor& inverse_rms, const at::Tensor& d_normed, const at::Tensor& d_sum,
                        const AddNormGradients& results, NormSums& sums) {
   on_device_of(sum, [&](auto type) {
     using T = decltype(type);
     AddNormBackward<T> problem;
-    problem.forward = add_norm_of<T>(sum, branch, gate, scale, inverse);
+    problem.forward = add_norm_of<T>(sum, branch, gate, scale, inverse_rms);
     problem.d_normed = data<const T>(d_normed);
     problem.d_sum = data<const T>(d_sum);
     problem.d_x = data<T>(results.d_x);
     problem.d_branch = data<T>(results.d_branch);
     const int64_t rows = sum.size(0), width = sum.size(2);
     if constexpr (on_gpu<T>) problem.chunks = add_norm_chunks(rows, sum.size(1));
-    const at::Tensor parts = at::empty({rows, problem.chunks, 3, width}, inverse.options());
+    const at::Tensor parts = at::empty({rows, problem.chunks, 3, width}, inverse_rms.options());
     problem.parts = data<float>(parts);
     if constexpr (on_gpu<T>) {
       add_norm_backward_on_gpu(problem, current_stream(sum.get_device()));
     } else {
-      over_each(rows, [&](int64_t row) { add_norm_backward_on_cpu(problem, row); });
+      parallel_each(rows, [&](int64_t row) { add_norm_backward_on_cpu(problem, row); });
     }
     sums.add(parts, results);
   });
@@ -113,7 +113,7 @@ void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at
 
 void NormSums::add(const at::Tensor& parts, const AddNormGradients& results) {
   norms_.push_back({parts, results.d_scale, results.d_shift, results.d_gate});
-  if (norms_.size() == most_sums) finish();
+  if (norms_.size() == max_norms) finish();
 }
 
 void NormSums::finish() {
@@ -142,75 +142,74 @@ void NormSums::finish() {
 namespace {
 
 template <typename T>
-Rotation<T> rotation_of(const at::Tensor& values, const RowMask& mask) {
+Rotary<T> rotary_of(const at::Tensor& qkv, const RowMask& mask) {
   const at::Tensor cosines = mask.rotary.select(0, 0), sines = mask.rotary.select(0, 1);
-  return {values.size(0),          values.size(1), values.size(3), data<T>(values), data<const float>(cosines),
-          data<const float>(sines)};
+  return {qkv.size(0), qkv.size(1), qkv.size(3), data<T>(qkv), data<const float>(cosines), data<const float>(sines)};
 }
 
 }  // namespace
 
-void rotate(const at::Tensor& values, const RowMask& mask) {
-  on_device_of(values, [&](auto type) {
+void apply_rotary(const at::Tensor& qkv, const RowMask& mask) {
+  on_device_of(qkv, [&](auto type) {
     using T = decltype(type);
-    const Rotation<T> problem = rotation_of<T>(values, mask);
+    const Rotary<T> problem = rotary_of<T>(qkv, mask);
     if constexpr (on_gpu<T>) {
-      rotate_on_gpu(problem, current_stream(values.get_device()));
+      rotary_on_gpu(problem, current_stream(qkv.get_device()));
     } else {
-      over(problem.rows * problem.positions, grain,
-           [&](int64_t first, int64_t end) { rotate_on_cpu(problem, first, end); });
+      parallel_ranges(problem.rows * problem.positions, grain,
+                      [&](int64_t first, int64_t end) { rotary_on_cpu(problem, first, end); });
     }
   });
 }
 
-void rotate_back(const at::Tensor& d_all, const at::Tensor& d_queries, const at::Tensor& d_keys,
-                 const at::Tensor& d_values, const RowMask& mask) {
-  on_device_of(d_all, [&](auto type) {
+void rotary_backward(const at::Tensor& d_qkv, const at::Tensor& d_q, const at::Tensor& d_k, const at::Tensor& d_v,
+                     const RowMask& mask) {
+  on_device_of(d_qkv, [&](auto type) {
     using T = decltype(type);
-    const RotationBackward<T> problem{rotation_of<T>(d_all, mask), data<const T>(d_queries), data<const T>(d_keys),
-                                      data<const T>(d_values)};
+    const RotaryBackward<T> problem{rotary_of<T>(d_qkv, mask), data<const T>(d_q), data<const T>(d_k),
+                                    data<const T>(d_v)};
     if constexpr (on_gpu<T>) {
-      rotate_back_on_gpu(problem, current_stream(d_all.get_device()));
+      rotary_backward_on_gpu(problem, current_stream(d_qkv.get_device()));
     } else {
-      over(problem.to.rows * problem.to.positions, grain,
-           [&](int64_t first, int64_t end) { rotate_back_on_cpu(problem, first, end); });
+      parallel_ranges(problem.to.rows * problem.to.positions, grain,
+                      [&](int64_t first, int64_t end) { rotary_backward_on_cpu(problem, first, end); });
     }
   });
 }
 
 namespace {
 
-Attention attention_of(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen,
-                       const at::Tensor& offsets) {
-  return {values.size(0),
-          values.size(1),
-          values.size(3),
+Attention attention_of(const at::Tensor& qkv, const RowMask& mask, const at::Tensor& output,
+                       const at::Tensor& neg_lse) {
+  return {qkv.size(0),
+          qkv.size(1),
+          qkv.size(3),
           data<const int32_t>(mask.lengths),
-          data<const Brain>(values),
-          data<Brain>(seen),
-          data<float>(offsets)};
+          data<const BFloat16>(qkv),
+          data<BFloat16>(output),
+          data<float>(neg_lse)};
 }
 
 }  // namespace
 
-at::Tensor empty_offsets(const at::Tensor& values) {
-  return at::empty({values.size(0), values.size(3), attention_places(values.size(1))},
-                   values.options().dtype(at::kFloat));
+at::Tensor empty_neg_lse(const at::Tensor& qkv) {
+  return at::empty({qkv.size(0), qkv.size(3), attention_padded_positions(qkv.size(1))},
+                   qkv.options().dtype(at::kFloat));
 }
 
-void attend_fused(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen, const at::Tensor& offsets) {
-  const c10::DeviceGuard guard(values.device());
-  attend_on_gpu(attention_of(values, mask, seen, offsets), current_stream(values.get_device()));
+void fused_attention(const at::Tensor& qkv, const RowMask& mask, const at::Tensor& output, const at::Tensor& neg_lse) {
+  const c10::DeviceGuard guard(qkv.device());
+  attention_on_gpu(attention_of(qkv, mask, output, neg_lse), current_stream(qkv.get_device()));
 }
 
-void attend_fused_backward(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen,
-                           const at::Tensor& offsets, const at::Tensor& d_seen, const at::Tensor& d_values) {
-  const c10::DeviceGuard guard(values.device());
-  const at::Tensor d_offsets = at::empty_like(offsets);
-  attend_backward_on_gpu({attention_of(values, mask, seen, offsets), data<const Brain>(d_seen),
-                          data<const float>(mask.rotary.select(0, 0)), data<const float>(mask.rotary.select(0, 1)),
-                          data<float>(d_offsets), data<Brain>(d_values)},
-                         current_stream(values.get_device()));
+void fused_attention_backward(const at::Tensor& qkv, const RowMask& mask, const at::Tensor& output,
+                              const at::Tensor& neg_lse, const at::Tensor& d_output, const at::Tensor& d_qkv) {
+  const c10::DeviceGuard guard(qkv.device());
+  const at::Tensor neg_delta = at::empty_like(neg_lse);
+  attention_backward_on_gpu({attention_of(qkv, mask, output, neg_lse), data<const BFloat16>(d_output),
+                             data<const float>(mask.rotary.select(0, 0)), data<const float>(mask.rotary.select(0, 1)),
+                             data<float>(neg_delta), data<BFloat16>(d_qkv)},
+                            current_stream(qkv.get_device()));
 }
 
 void gelu_backward(const at::Tensor& before, at::Tensor& gradient) {
@@ -219,7 +218,7 @@ void gelu_backward(const at::Tensor& before, at::Tensor& gradient) {
     return;
   }
   const c10::DeviceGuard guard(before.device());
-  gelu_backward_on_gpu({before.numel(), data<const Brain>(before), data<Brain>(gradient)},
+  gelu_backward_on_gpu({before.numel(), data<const BFloat16>(before), data<BFloat16>(gradient)},
                        current_stream(before.get_device()));
 }
 
@@ -247,7 +246,7 @@ FlowInput<T> flow_input_of(const FlowFrames& frames, const at::Tensor& mu) {
   problem.time = data<const float>(frames.time);
   problem.mu = data<const float>(mu);
   problem.token_of_frame = data<const int32_t>(frames.token_of_frame);
-  problem.sigma = static_cast<float>(frames.sigma);
+  problem.sigma_min = static_cast<float>(frames.sigma_min);
   problem.chunks = chunks_of<T>(frames.mel);
   return problem;
 }
@@ -259,21 +258,21 @@ FlowError<T> flow_error_of(const FlowFrames& frames, const at::Tensor& flow) {
   problem.mel = data<const float>(frames.mel);
   problem.noise = data<const float>(frames.noise);
   problem.token_of_frame = data<const int32_t>(frames.token_of_frame);
-  problem.sigma = static_cast<float>(frames.sigma);
+  problem.sigma_min = static_cast<float>(frames.sigma_min);
   problem.flow = data<const T>(flow);
   problem.chunks = chunks_of<T>(frames.mel);
   return problem;
 }
 
-FlowFrames frames_from(const variable_list& saved, double sigma) {
-  return {saved[1], saved[2], saved[3], saved[4], sigma};
+FlowFrames frames_from(const variable_list& saved, double sigma_min) {
+  return {saved[1], saved[2], saved[3], saved[4], sigma_min};
 }
 
-struct StartFlow : torch::autograd::Function<StartFlow> {
+struct DecoderInputFunction : torch::autograd::Function<DecoderInputFunction> {
   static variable_list forward(AutogradContext* context, const at::Tensor& mu, const at::Tensor& mel,
                                const at::Tensor& noise, const at::Tensor& time, const at::Tensor& token_of_frame,
-                               double sigma) {
-    const FlowFrames frames{mel, noise, time, token_of_frame, sigma};
+                               double sigma_min) {
+    const FlowFrames frames{mel, noise, time, token_of_frame, sigma_min};
     at::Tensor input, squares;
     on_device_of(mel, [&](auto type) {
       using T = decltype(type);
@@ -285,17 +284,17 @@ struct StartFlow : torch::autograd::Function<StartFlow> {
       if constexpr (on_gpu<T>) {
         flow_input_on_gpu(problem, current_stream(mel.get_device()));
       } else {
-        over_each(problem.rows, [&](int64_t row) { flow_input_on_cpu(problem, row); });
+        parallel_each(problem.rows, [&](int64_t row) { flow_input_on_cpu(problem, row); });
       }
     });
     context->save_for_backward({mu, mel, noise, time, token_of_frame});
-    context->saved_data["sigma"] = sigma;
+    context->saved_data["sigma_min"] = sigma_min;
     return {input, squares.sum()};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const FlowFrames frames = frames_from(saved, context->saved_data["sigma"].toDouble());
+    const FlowFrames frames = frames_from(saved, context->saved_data["sigma_min"].toDouble());
     at::Tensor d_mu = at::empty_like(saved[0]);
     const at::Tensor d_input = gradients[0].contiguous(), d_squares = gradients[1].contiguous();
     on_device_of(frames.mel, [&](auto type) {
@@ -305,17 +304,17 @@ struct StartFlow : torch::autograd::Function<StartFlow> {
       if constexpr (on_gpu<T>) {
         flow_input_backward_on_gpu(problem, current_stream(d_mu.get_device()));
       } else {
-        over_each(problem.forward.rows, [&](int64_t row) { flow_input_backward_on_cpu(problem, row); });
+        parallel_each(problem.forward.rows, [&](int64_t row) { flow_input_backward_on_cpu(problem, row); });
       }
     });
     return {d_mu, {}, {}, {}, {}, {}};
   }
 };
 
-struct FlowSquares : torch::autograd::Function<FlowSquares> {
+struct FlowSquaredErrorFunction : torch::autograd::Function<FlowSquaredErrorFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& flow, const at::Tensor& mel,
-                            const at::Tensor& noise, const at::Tensor& token_of_frame, double sigma) {
-    const FlowFrames frames{mel, noise, {}, token_of_frame, sigma};
+                            const at::Tensor& noise, const at::Tensor& token_of_frame, double sigma_min) {
+    const FlowFrames frames{mel, noise, {}, token_of_frame, sigma_min};
     at::Tensor squares;
     on_device_of(mel, [&](auto type) {
       using T = decltype(type);
@@ -325,17 +324,17 @@ struct FlowSquares : torch::autograd::Function<FlowSquares> {
       if constexpr (on_gpu<T>) {
         flow_error_on_gpu(problem, current_stream(mel.get_device()));
       } else {
-        over_each(problem.rows, [&](int64_t row) { flow_error_on_cpu(problem, row); });
+        parallel_each(problem.rows, [&](int64_t row) { flow_error_on_cpu(problem, row); });
       }
     });
     context->save_for_backward({flow, mel, noise, {}, token_of_frame});
-    context->saved_data["sigma"] = sigma;
+    context->saved_data["sigma_min"] = sigma_min;
     return squares.sum();
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const FlowFrames frames = frames_from(saved, context->saved_data["sigma"].toDouble());
+    const FlowFrames frames = frames_from(saved, context->saved_data["sigma_min"].toDouble());
     at::Tensor d_flow = at::empty_like(saved[0]);
     const at::Tensor d_squares = gradients[0].contiguous();
     on_device_of(frames.mel, [&](auto type) {
@@ -346,7 +345,7 @@ struct FlowSquares : torch::autograd::Function<FlowSquares> {
       if constexpr (on_gpu<T>) {
         flow_error_backward_on_gpu(problem, current_stream(d_flow.get_device()));
       } else {
-        over_each(problem.rows, [&](int64_t row) { flow_error_backward_on_cpu(problem, row); });
+        parallel_each(problem.rows, [&](int64_t row) { flow_error_backward_on_cpu(problem, row); });
       }
     });
     return {d_flow, {}, {}, {}, {}};
@@ -355,14 +354,14 @@ struct FlowSquares : torch::autograd::Function<FlowSquares> {
 
 }  // namespace
 
-FlowStart start_flow(const FlowFrames& frames, const at::Tensor& mu) {
+DecoderInput decoder_input(const FlowFrames& frames, const at::Tensor& mu) {
   const variable_list made =
-      StartFlow::apply(mu, frames.mel, frames.noise, frames.time, frames.token_of_frame, frames.sigma);
+      DecoderInputFunction::apply(mu, frames.mel, frames.noise, frames.time, frames.token_of_frame, frames.sigma_min);
   return {made[0], made[1]};
 }
 
-at::Tensor flow_squares(const FlowFrames& frames, const at::Tensor& flow) {
-  return FlowSquares::apply(flow, frames.mel, frames.noise, frames.token_of_frame, frames.sigma);
+at::Tensor flow_squared_error(const FlowFrames& frames, const at::Tensor& flow) {
+  return FlowSquaredErrorFunction::apply(flow, frames.mel, frames.noise, frames.token_of_frame, frames.sigma_min);
 }
 
 }  // namespace myxtts

@@ -1,5 +1,5 @@
-// The fused operations on tensors, on whichever device those are. Contiguous ones, but for vectors a row of a batch,
-// which may lie in a larger tensor: [rows, width], or [width] for all rows.
+// Fused operations on tensors of either device. Tensors are contiguous, except per-row vectors, which may be slices of
+// a larger tensor: [rows, width], or [width] for all rows.
 #pragma once
 
 #include "model/blocks.h"
@@ -10,16 +10,16 @@
 
 namespace myxtts {
 
-// Results into `sum` (where there is a branch), `normed` and `inverse`. See AddNorm.
+// Writes `sum` (if there is a branch), `normed` and `inverse_rms`. See AddNorm.
 void add_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
-              const at::Tensor& shift, const at::Tensor& sum, const at::Tensor& normed, const at::Tensor& inverse);
+              const at::Tensor& shift, const at::Tensor& sum, const at::Tensor& normed, const at::Tensor& inverse_rms);
 
 struct AddNormGradients {
-  at::Tensor d_x, d_branch;             // the same without a gate
-  at::Tensor d_scale, d_shift, d_gate;  // [rows, width]: written. [width]: added to. Undefined: not wanted
+  at::Tensor d_x, d_branch;             // the same tensor without a gate
+  at::Tensor d_scale, d_shift, d_gate;  // [rows, width]: overwritten; [width]: accumulated; undefined: skipped
 };
 
-// What the gradients of several norms of one shape have left to be added up, all at once.
+// Collects the partial sums of several norms of one shape and reduces them in one launch.
 class NormSums {
  public:
   void add(const at::Tensor& parts, const AddNormGradients& results);
@@ -32,41 +32,41 @@ class NormSums {
   std::vector<Norm> norms_;
 };
 
-// d_scale, d_shift and d_gate are there once `sums` is finished.
+// d_scale, d_shift and d_gate are valid after sums.finish().
 void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
-                       const at::Tensor& inverse, const at::Tensor& d_normed, const at::Tensor& d_sum,
+                       const at::Tensor& inverse_rms, const at::Tensor& d_normed, const at::Tensor& d_sum,
                        const AddNormGradients& results, NormSums& sums);
 
-// values [rows, positions, 3, heads, head_width], in place.
-void rotate(const at::Tensor& values, const RowMask& mask);
-void rotate_back(const at::Tensor& d_all, const at::Tensor& d_queries, const at::Tensor& d_keys,
-                 const at::Tensor& d_values, const RowMask& mask);
+// Rotary embedding of qkv [rows, positions, 3, heads, head_width], in place.
+void apply_rotary(const at::Tensor& qkv, const RowMask& mask);
+void rotary_backward(const at::Tensor& d_qkv, const at::Tensor& d_q, const at::Tensor& d_k, const at::Tensor& d_v,
+                     const RowMask& mask);
 
-// Attention of values [rows, positions, 3, heads, head_width], turned already, into `seen` [rows, positions, heads,
-// head_width]; where the mask has lengths. See Attention.
-at::Tensor empty_offsets(const at::Tensor& values);
-void attend_fused(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen, const at::Tensor& offsets);
-// Into d_values as they were before they were turned.
-void attend_fused_backward(const at::Tensor& values, const RowMask& mask, const at::Tensor& seen,
-                           const at::Tensor& offsets, const at::Tensor& d_seen, const at::Tensor& d_values);
+// Fused attention of qkv [rows, positions, 3, heads, head_width] after the rotary embedding, into `output` [rows,
+// positions, heads, head_width]. Needs a mask with lengths. See Attention.
+at::Tensor empty_neg_lse(const at::Tensor& qkv);
+void fused_attention(const at::Tensor& qkv, const RowMask& mask, const at::Tensor& output, const at::Tensor& neg_lse);
+// Writes d_qkv with respect to QKV before the rotary embedding.
+void fused_attention_backward(const at::Tensor& qkv, const RowMask& mask, const at::Tensor& output,
+                              const at::Tensor& neg_lse, const at::Tensor& d_output, const at::Tensor& d_qkv);
 
-// The gradient of what comes before gelu (its tanh form), in place of that of what comes after it.
+// Replaces the gradient of the output of GELU (tanh) by that of its input `before`.
 void gelu_backward(const at::Tensor& before, at::Tensor& gradient);
 
-// What of a batch the flow's losses need beside what is learnt.
+// Inputs of the flow losses that need no gradients.
 struct FlowFrames {
   at::Tensor mel, noise, time;  // float; mel normalised
   at::Tensor token_of_frame;    // int32
-  double sigma = 0;
+  double sigma_min = 0;
 };
 
-// The decoder's input, and the sum of (mel - mu)^2 over valid frames; with gradients.
-struct FlowStart {
+// Decoder input [x_t, mu] and the sum of (mel - mu)^2 over valid frames; differentiable.
+struct DecoderInput {
   at::Tensor input, squares;
 };
-FlowStart start_flow(const FlowFrames& frames, const at::Tensor& mu);
+DecoderInput decoder_input(const FlowFrames& frames, const at::Tensor& mu);
 
-// The sum of squares of what `flow` is off over valid frames; with gradients.
-at::Tensor flow_squares(const FlowFrames& frames, const at::Tensor& flow);
+// Sum of squared errors of `flow` over valid frames; differentiable.
+at::Tensor flow_squared_error(const FlowFrames& frames, const at::Tensor& flow);
 
 }  // namespace myxtts

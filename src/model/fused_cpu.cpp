@@ -7,15 +7,15 @@
 namespace myxtts {
 namespace {
 
-constexpr float least_square = 1e-6F;
+constexpr float rms_eps = 1e-6F;
 
 template <typename T>
 const T* of_row(const PerRow<T>& vectors, int64_t row) {
   return vectors.values == nullptr ? nullptr : vectors.values + row * vectors.stride;
 }
 
-// The target of the flow: from noise to mel.
-float target(float mel, float noise, float sigma) { return mel - (1 - sigma) * noise; }
+// Target velocity of the flow, from noise to mel.
+float target(float mel, float noise, float sigma_min) { return mel - (1 - sigma_min) * noise; }
 
 }  // namespace
 
@@ -27,18 +27,18 @@ void add_norm_on_cpu(const AddNorm<float>& p, int64_t first, int64_t end) {
     const float* shift = of_row(p.shift, row);
     const float* sum = p.x + i * p.width;
     if (p.branch != nullptr) {
-      float* made = p.sum + i * p.width;
+      float* out = p.sum + i * p.width;
       const float* branch = p.branch + i * p.width;
-      for (int64_t c = 0; c < p.width; ++c) made[c] = sum[c] + (gate != nullptr ? gate[c] * branch[c] : branch[c]);
-      sum = made;
+      for (int64_t c = 0; c < p.width; ++c) out[c] = sum[c] + (gate != nullptr ? gate[c] * branch[c] : branch[c]);
+      sum = out;
     }
     float squares = 0;
     for (int64_t c = 0; c < p.width; ++c) squares += sum[c] * sum[c];
-    const float inverse = 1 / std::sqrt(squares / static_cast<float>(p.width) + least_square);
-    p.inverse[i] = inverse;
+    const float inverse_rms = 1 / std::sqrt(squares / static_cast<float>(p.width) + rms_eps);
+    p.inverse_rms[i] = inverse_rms;
     float* normed = p.normed + i * p.width;
     for (int64_t c = 0; c < p.width; ++c) {
-      normed[c] = sum[c] * inverse * (p.scale_base + scale[c]) + (shift != nullptr ? shift[c] : 0);
+      normed[c] = sum[c] * inverse_rms * (p.scale_base + scale[c]) + (shift != nullptr ? shift[c] : 0);
     }
   }
 }
@@ -54,15 +54,15 @@ void add_norm_backward_on_cpu(const AddNormBackward<float>& b, int64_t row) {
   for (int64_t i = row * p.positions; i < (row + 1) * p.positions; ++i) {
     const float* sum = p.sum + i * p.width;
     const float* d_normed = b.d_normed + i * p.width;
-    const float inverse = p.inverse[i];
-    float together = 0;
-    for (int64_t c = 0; c < p.width; ++c) together += d_normed[c] * (p.scale_base + scale[c]) * sum[c];
-    together *= inverse * inverse / static_cast<float>(p.width);
+    const float inverse_rms = p.inverse_rms[i];
+    float mean_dot = 0;
+    for (int64_t c = 0; c < p.width; ++c) mean_dot += d_normed[c] * (p.scale_base + scale[c]) * sum[c];
+    mean_dot *= inverse_rms * inverse_rms / static_cast<float>(p.width);
     float* d_x = b.d_x + i * p.width;
     for (int64_t c = 0; c < p.width; ++c) {
-      const float later = b.d_sum != nullptr ? b.d_sum[i * p.width + c] : 0;
-      d_x[c] = inverse * (d_normed[c] * (p.scale_base + scale[c]) - sum[c] * together) + later;
-      d_scale[c] += d_normed[c] * sum[c] * inverse;
+      const float d_residual = b.d_sum != nullptr ? b.d_sum[i * p.width + c] : 0;
+      d_x[c] = inverse_rms * (d_normed[c] * (p.scale_base + scale[c]) - sum[c] * mean_dot) + d_residual;
+      d_scale[c] += d_normed[c] * sum[c] * inverse_rms;
       d_shift[c] += d_normed[c];
     }
     if (gate == nullptr) continue;
@@ -91,13 +91,13 @@ void sum_parts_on_cpu(const SumParts<float>& p) {
   }
 }
 
-void rotate_on_cpu(const Rotation<float>& p, int64_t first, int64_t end) {
+void rotary_on_cpu(const Rotary<float>& p, int64_t first, int64_t end) {
   constexpr int64_t half = head_width / 2;
   for (int64_t i = first; i < end; ++i) {
     const float* cosines = p.cosines + i % p.positions * half;
     const float* sines = p.sines + i % p.positions * half;
     for (int64_t head = 0; head < 2 * p.heads; ++head) {  // queries, then keys
-      float* low = p.values + (i * 3 * p.heads + head) * head_width;
+      float* low = p.qkv + (i * 3 * p.heads + head) * head_width;
       float* high = low + half;
       for (int64_t c = 0; c < half; ++c) {
         const float a = low[c], b = high[c];
@@ -108,14 +108,14 @@ void rotate_on_cpu(const Rotation<float>& p, int64_t first, int64_t end) {
   }
 }
 
-void rotate_back_on_cpu(const RotationBackward<float>& b, int64_t first, int64_t end) {
+void rotary_backward_on_cpu(const RotaryBackward<float>& b, int64_t first, int64_t end) {
   constexpr int64_t half = head_width / 2;
   const int64_t width = b.to.heads * head_width;
   for (int64_t i = first; i < end; ++i) {
     const float* cosines = b.to.cosines + i % b.to.positions * half;
     const float* sines = b.to.sines + i % b.to.positions * half;
-    float* to = b.to.values + i * 3 * width;
-    for (const float* from : {b.queries + i * width, b.keys + i * width}) {
+    float* to = b.to.qkv + i * 3 * width;
+    for (const float* from : {b.d_q + i * width, b.d_k + i * width}) {
       for (int64_t head = 0; head < width; head += head_width) {
         for (int64_t c = 0; c < half; ++c) {
           const float low = from[head + c], high = from[head + half + c];
@@ -125,7 +125,7 @@ void rotate_back_on_cpu(const RotationBackward<float>& b, int64_t first, int64_t
       }
       to += width;
     }
-    std::copy_n(b.values + i * width, width, to);
+    std::copy_n(b.d_v + i * width, width, to);
   }
 }
 
@@ -139,7 +139,7 @@ void flow_input_on_cpu(const FlowInput<float>& p, int64_t row) {
     const float* mu = token < 0 ? nullptr : p.mu + (row * p.tokens + token) * p.n_mels;
     float* input = p.input + frame * 2 * p.n_mels;
     for (int64_t m = 0; m < p.n_mels; ++m) {
-      input[m] = (1 - (1 - p.sigma) * time) * noise[m] + time * mel[m];
+      input[m] = (1 - (1 - p.sigma_min) * time) * noise[m] + time * mel[m];
       input[p.n_mels + m] = mu != nullptr ? mu[m] : 0;
       if (mu != nullptr) squares += static_cast<double>((mel[m] - mu[m]) * (mel[m] - mu[m]));
     }
@@ -166,7 +166,7 @@ void flow_error_on_cpu(const FlowError<float>& p, int64_t row) {
   for (int64_t frame = row * p.frames; frame < (row + 1) * p.frames; ++frame) {
     if (p.token_of_frame[frame] < 0) continue;
     for (int64_t i = frame * p.n_mels; i < (frame + 1) * p.n_mels; ++i) {
-      const float error = p.flow[i] - target(p.mel[i], p.noise[i], p.sigma);
+      const float error = p.flow[i] - target(p.mel[i], p.noise[i], p.sigma_min);
       squares += static_cast<double>(error * error);
     }
   }
@@ -177,7 +177,7 @@ void flow_error_backward_on_cpu(const FlowError<float>& p, int64_t row) {
   for (int64_t frame = row * p.frames; frame < (row + 1) * p.frames; ++frame) {
     const bool valid = p.token_of_frame[frame] >= 0;
     for (int64_t i = frame * p.n_mels; i < (frame + 1) * p.n_mels; ++i) {
-      p.d_flow[i] = valid ? *p.d_squares * 2 * (p.flow[i] - target(p.mel[i], p.noise[i], p.sigma)) : 0;
+      p.d_flow[i] = valid ? *p.d_squares * 2 * (p.flow[i] - target(p.mel[i], p.noise[i], p.sigma_min)) : 0;
     }
   }
 }

@@ -22,10 +22,10 @@ constexpr Upsampling upsamplings[] = {{8, 16}, {8, 16}, {2, 4}, {2, 4}};
 constexpr int64_t block_kernels[] = {3, 7, 11};
 constexpr int64_t dilations[] = {1, 3, 5};
 
-// The last activation has the slope that torch takes where none is given, so the published weights expect it.
+// The published generator uses the torch default slope for its last activation.
 constexpr double slope = 0.1, last_slope = 0.01;
 
-// Takes tensors by name and remembers which, so that at the end those that nobody took can be named.
+// Records which tensors were read, so that unknown ones can be reported by name.
 class Tensors {
  public:
   explicit Tensors(const std::map<std::string, at::Tensor>& tensors) : tensors_(tensors) {}
@@ -34,23 +34,23 @@ class Tensors {
     return {weight(name, weight_shape), take(name + ".bias", {out_channels})};
   }
 
-  void expect_all_taken() const {
+  void reject_unknown() const {
     for (const auto& [name, tensor] : tensors_) {
-      if (!taken_.contains(name)) reject_input("hifigan", "the generator V1 has no tensor '{}'", name);
+      if (!read_.contains(name)) reject_input("hifigan", "the HiFi-GAN V1 generator has no tensor '{}'", name);
     }
   }
 
  private:
   struct SplitNames {
-    const char *length, *direction;
+    const char *magnitude, *direction;
   };
   static constexpr SplitNames split_names[] = {
       {".weight_g", ".weight_v"}, {".parametrizations.weight.original0", ".parametrizations.weight.original1"}};
 
   at::Tensor weight(const std::string& name, const std::vector<int64_t>& shape) {
-    for (const auto& [length, direction] : split_names) {
-      if (!tensors_.contains(name + length) && !tensors_.contains(name + direction)) continue;
-      const at::Tensor g = take(name + length, {shape[0], 1, 1}), v = take(name + direction, shape);
+    for (const auto& [magnitude, direction] : split_names) {
+      if (!tensors_.contains(name + magnitude) && !tensors_.contains(name + direction)) continue;
+      const at::Tensor g = take(name + magnitude, {shape[0], 1, 1}), v = take(name + direction, shape);
       return v.mul(g.div(at::norm_except_dim(v, 2, 0)));
     }
     return take(name + ".weight", shape);
@@ -61,18 +61,18 @@ class Tensors {
     if (found == tensors_.end()) reject_input("hifigan", "the tensor '{}' is missing", name);
     if (!found->second.defined() || found->second.sizes() != at::IntArrayRef(shape)) {
       const at::IntArrayRef sizes = found->second.defined() ? found->second.sizes() : at::IntArrayRef();
-      reject_input("hifigan", "the tensor '{}' is [{}]; in the generator V1 it is [{}]", name, fmt::join(sizes, ", "),
-                   fmt::join(shape, ", "));
+      reject_input("hifigan", "the tensor '{}' has shape [{}]", name, fmt::join(sizes, ", "),
+                   way_out("the HiFi-GAN V1 generator needs [{}]", fmt::join(shape, ", ")));
     }
-    taken_.insert(name);
+    read_.insert(name);
     return found->second.to(at::kFloat).contiguous();
   }
 
   const std::map<std::string, at::Tensor>& tensors_;
-  std::set<std::string> taken_;
+  std::set<std::string> read_;
 };
 
-// As long as its input, whatever the dilation.
+// Same padding: the output is as long as the input.
 at::Tensor convolve(const at::Tensor& x, const HifiganConv& conv, int64_t dilation = 1) {
   const int64_t padding = (conv.weight.size(2) - 1) / 2 * dilation;
   return at::conv1d(x, conv.weight, conv.bias, 1, padding, dilation);
@@ -111,13 +111,13 @@ HifiganGenerator load_hifigan(const std::map<std::string, at::Tensor>& tensors, 
     }
   }
   generator.last = source.conv("conv_post", {1, channels, end_kernel}, 1);
-  source.expect_all_taken();
+  source.reject_unknown();
   return generator;
 }
 
-at::Tensor hifigan_sound(const HifiganGenerator& generator, const at::Tensor& mel) {
+at::Tensor hifigan_waveform(const HifiganGenerator& generator, const at::Tensor& mel) {
   if (mel.dim() != 3 || mel.size(2) != generator.n_mels) {
-    fail("hifigan", "the mel is [{}]", fmt::join(mel.sizes(), ", "),
+    fail("hifigan", "the mel has shape [{}]", fmt::join(mel.sizes(), ", "),
          way_out("it must be [batch, frames, {}]", generator.n_mels));
   }
   if (mel.size(1) == 0) return mel.new_zeros({mel.size(0), 0});

@@ -1,6 +1,5 @@
-// The generator of HiFi-GAN (Kong, Kim and Bae, 2020) in its layout V1: a vocoder that makes sound from log-mels of the
-// convention it was trained on, 256 samples a frame. For listening only; it is not trained here. The tensors belong to
-// the struct; any number of threads may use one.
+// HiFi-GAN generator V1 (Kong, Kim and Bae, 2020): converts log-mels of the convention it was trained on into a
+// waveform, 256 samples per frame. Inference only. The struct owns its tensors; any number of threads may use one.
 #pragma once
 
 #include <array>
@@ -27,16 +26,15 @@ struct HifiganGenerator {
   int64_t n_mels = 0;
 };
 
-// Samples for a frame.
+// Samples per frame.
 constexpr int64_t hifigan_hop = 256;
 
 // From the published names: conv_pre, ups.N, resblocks.N.convs1.M and convs2.M, conv_post, each with .bias and .weight.
-// A weight may be split for weight normalisation, as .weight_g and .weight_v or as torch's parametrizations; it is put
-// together once, here. Weights come as float32 on the device that they are on. Throws Error that names a tensor which
-// is missing, unknown or of another shape.
+// Weight normalisation (.weight_g and .weight_v, or torch's parametrizations) is folded into the weight once, here.
+// Converts to float32 and keeps the device. Throws Error that names a missing, unknown or misshapen tensor.
 HifiganGenerator load_hifigan(const std::map<std::string, at::Tensor>& tensors, int64_t n_mels = 80);
 
 // `mel` is float32 [batch, frames, n_mels] on the generator's device. Returns [batch, frames * hifigan_hop] in [-1, 1].
-at::Tensor hifigan_sound(const HifiganGenerator& generator, const at::Tensor& mel);
+at::Tensor hifigan_waveform(const HifiganGenerator& generator, const at::Tensor& mel);
 
 }  // namespace myxtts

@@ -14,27 +14,26 @@
 namespace myxtts {
 namespace {
 
-// Each parameter begins on a cache line: then a matrix product takes the same path, and gives the same bits, wherever
-// the buffer lies.
+// In elements. Equal alignment makes cuBLAS select the same kernel, and so give the same bits, at any buffer address.
 constexpr int64_t alignment = 64;
 
 }  // namespace
 
-size_t ParameterLayout::add(std::string name, std::vector<int64_t> shape, double deviation, double mean) {
+size_t ParameterLayout::add(std::string name, std::vector<int64_t> shape, double init_std, double mean) {
   const int64_t elements = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-  specs_.push_back({std::move(name), std::move(shape), deviation, mean, false, 0, elements});
+  specs_.push_back({std::move(name), std::move(shape), init_std, mean, false, 0, elements});
   return specs_.size() - 1;
 }
 
-size_t ParameterLayout::add_to_trunk(std::string name, std::vector<int64_t> shape, double deviation) {
-  const size_t number = add(std::move(name), std::move(shape), deviation);
-  specs_[number].in_trunk = true;
-  return number;
+size_t ParameterLayout::add_to_trunk(std::string name, std::vector<int64_t> shape, double init_std) {
+  const size_t index = add(std::move(name), std::move(shape), init_std);
+  specs_[index].in_trunk = true;
+  return index;
 }
 
 void ParameterLayout::arrange() {
   elements_ = 0;
-  const auto place_all = [&](bool in_trunk, bool matrix) {
+  const auto assign = [&](bool in_trunk, bool matrix) {
     for (ParameterSpec& spec : specs_) {
       if (spec.in_trunk != in_trunk || (spec.shape.size() > 1) != matrix) continue;
       spec.first = elements_;
@@ -42,9 +41,9 @@ void ParameterLayout::arrange() {
     }
     return elements_;
   };
-  trunk_elements_ = place_all(true, true);
-  matrix_elements_ = place_all(false, true);
-  place_all(false, false);
+  trunk_elements_ = assign(true, true);
+  matrix_elements_ = assign(false, true);
+  assign(false, false);
 }
 
 int64_t ParameterLayout::parameters() const {
@@ -57,11 +56,11 @@ at::Tensor ParameterLayout::initial(uint64_t seed) const {
   at::Tensor flat = at::zeros({elements_}, at::kFloat);
   parallel_for(specs_.size(), available_cores(), [&](size_t i) {
     const ParameterSpec& spec = specs_[i];
-    // By name, so that a parameter starts the same whatever else the model has.
+    // Seeded by name, so that the initial value does not depend on other parameters.
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(hash_text(spec.name, seed));
     at::Tensor values = flat.narrow(0, spec.first, spec.elements);
-    if (spec.deviation > 0) {
-      values.normal_(spec.mean, spec.deviation, generator);
+    if (spec.init_std > 0) {
+      values.normal_(spec.mean, spec.init_std, generator);
     } else {
       values.fill_(spec.mean);
     }
@@ -90,13 +89,13 @@ Weights make_weights(const ParameterLayout& layout, const at::Tensor& flat, bool
 }
 
 void add_gradients(const at::Tensor& loss, const Weights& weights) {
-  const std::vector<at::Tensor> found =
+  const std::vector<at::Tensor> computed =
       torch::autograd::grad({loss}, weights.tensors, {}, std::nullopt, /*create_graph=*/false, /*allow_unused=*/true);
   std::vector<at::Tensor> sums, parts;
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (!found[i].defined()) continue;
+  for (size_t i = 0; i < computed.size(); ++i) {
+    if (!computed[i].defined()) continue;
     sums.push_back(weights.tensors[i].grad());
-    parts.push_back(found[i]);
+    parts.push_back(computed[i]);
   }
   at::_foreach_add_(sums, parts);
 }

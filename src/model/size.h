@@ -1,4 +1,4 @@
-// How large a voice is: every size is a row of one table.
+// Sizes of a voice: one table row per size.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@ struct ModelSize {
   int64_t decoder_blocks = 0, decoder_width = 0;
 };
 
-constexpr int64_t head_width = 64;  // of attention; widths are multiples of it
+constexpr int64_t head_width = 64;  // per attention head; model widths are multiples of it
 constexpr int64_t feed_forward_factor = 4;
-constexpr int64_t time_features = 256;  // sines and cosines of the flow's time
+constexpr int64_t time_embedding_width = 256;  // sinusoidal embedding of the flow time
 
 constexpr std::array<ModelSize, 4> model_sizes = {{
     //        encoder   decoder          parameters

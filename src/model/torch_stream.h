@@ -1,5 +1,4 @@
-// The stream that libtorch gives its work to. Its headers for CUDA are there only in a build of libtorch with CUDA, so
-// what needs them lies in `torch_cuda/`.
+// Access to libtorch's current CUDA stream. `torch_cuda/` implements it if libtorch was built with CUDA.
 #pragma once
 
 #include "device/device.h"

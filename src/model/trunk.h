@@ -1,5 +1,5 @@
-// A stack of transformer blocks and the norm behind them: the encoder's and the decoder's, which differ in what scales
-// their norms. Twice: of plain operations, whose gradients follow by themselves, and fused, with gradients by hand.
+// Trunk: a stack of transformer blocks with a final norm, as used by the encoder and, with adaptive norms, the decoder.
+// Two implementations: plain operations with autograd, and fused kernels with a hand-written backward. Any thread.
 #pragma once
 
 #include "model/blocks.h"
@@ -12,29 +12,29 @@
 
 namespace myxtts {
 
-// Is shown what is computed, by name, where someone looks for an error.
+// Receives each activation by name, for debugging.
 using Inspect = std::function<void(const std::string& name, const at::Tensor& value)>;
 
 struct Trunk {
   std::string name;
   struct Block {
-    at::Tensor attention_in, attention_out, feed_in, feed_out;  // weights; a gradient is added to each one's own
-    at::Tensor attention_norm, feed_norm;                       // weights, without a modulation
+    at::Tensor attention_in, attention_out, ffn_in, ffn_out;  // weights; backward writes their .grad()
+    at::Tensor attention_norm, ffn_norm;                      // weights, undefined with a modulation
   };
   std::vector<Block> blocks;
-  at::Tensor norm;               // weight of the last norm, without a modulation
-  bool fresh_gradients = false;  // fused: gradients of matrices are written, not added to what is there
+  at::Tensor norm;                   // weight of the final norm, undefined with a modulation
+  bool overwrite_gradients = false;  // fused backward overwrites matrix gradients instead of accumulating
 
-  // By the flow's time: scale, shift and gate of attention and of feed-forward, [blocks, rows, 6, width], and scale and
-  // shift of the last norm, [rows, 2, width].
-  at::Tensor modulation, last_modulation;
+  // Adaptive norms: scale, shift and gate of attention and of feed-forward, [blocks, rows, 6, width].
+  at::Tensor modulation;
+  at::Tensor final_modulation;  // scale and shift of the final norm, [rows, 2, width]
 };
 
-// x [rows, positions, width] -> the same, normed.
+// x [rows, positions, width] -> output of the final norm, same shape.
 at::Tensor run_trunk(const Trunk& trunk, const at::Tensor& x, const RowMask& mask, const Inspect& inspect = {});
 at::Tensor run_trunk_fused(const Trunk& trunk, const at::Tensor& x, const RowMask& mask);
 
-// Whether there are fused kernels for such values: float on the CPU, bfloat16 on a GPU.
-bool can_fuse(const at::Tensor& x);
+// Whether fused kernels support the type and device of `x`: float on the CPU, bfloat16 on a GPU.
+bool has_fused_kernels(const at::Tensor& x);
 
 }  // namespace myxtts

@@ -13,23 +13,23 @@
 namespace myxtts {
 namespace {
 
-constexpr double least_sigma = 1e-4;  // noise that is left at the flow's end
+constexpr double sigma_min = 1e-4;  // noise level at the end of the flow
 
-at::Tensor sum_where(const at::Tensor& values, const at::Tensor& valid) {
+at::Tensor masked_sum(const at::Tensor& values, const at::Tensor& valid) {
   return at::where(valid, values, at::zeros({}, values.options())).sum();
 }
 
 }  // namespace
 
 Voice::Block Voice::add_block(const std::string& name, int64_t width, bool adaptive) {
-  const double deviation = 1 / std::sqrt(static_cast<double>(width));
+  const double init_std = 1 / std::sqrt(static_cast<double>(width));
   Block block{};
   if (!adaptive) block.attention_norm = layout_.add(name + ".attention.norm", {width}, 0, 1);
-  block.attention_in = layout_.add_to_trunk(name + ".attention.in", {3 * width, width}, deviation);
-  block.attention_out = layout_.add_to_trunk(name + ".attention.out", {width, width}, deviation / 2);
-  if (!adaptive) block.feed_norm = layout_.add(name + ".feed.norm", {width}, 0, 1);
-  block.feed_in = layout_.add_to_trunk(name + ".feed.in", {feed_forward_factor * width, width}, deviation);
-  block.feed_out = layout_.add_to_trunk(name + ".feed.out", {width, feed_forward_factor * width}, deviation / 4);
+  block.attention_in = layout_.add_to_trunk(name + ".attention.in", {3 * width, width}, init_std);
+  block.attention_out = layout_.add_to_trunk(name + ".attention.out", {width, width}, init_std / 2);
+  if (!adaptive) block.ffn_norm = layout_.add(name + ".feed.norm", {width}, 0, 1);
+  block.ffn_in = layout_.add_to_trunk(name + ".feed.in", {feed_forward_factor * width, width}, init_std);
+  block.ffn_out = layout_.add_to_trunk(name + ".feed.out", {width, feed_forward_factor * width}, init_std / 4);
   return block;
 }
 
@@ -50,11 +50,11 @@ Voice::Voice(const VoiceSpec& spec, bool fused) : spec_(spec), fused_(fused) {
 
   decoder_in_ = layout_.add("decoder.in.weight", {decoder_width, 2 * spec.n_mels}, fan_in(2 * spec.n_mels));
   decoder_in_bias_ = layout_.add("decoder.in.bias", {decoder_width}, 0);
-  time_in_ = layout_.add("decoder.time.in.weight", {decoder_width, time_features}, fan_in(time_features));
+  time_in_ = layout_.add("decoder.time.in.weight", {decoder_width, time_embedding_width}, fan_in(time_embedding_width));
   time_in_bias_ = layout_.add("decoder.time.in.bias", {decoder_width}, 0);
   time_out_ = layout_.add("decoder.time.out.weight", {decoder_width, decoder_width}, fan_in(decoder_width));
   time_out_bias_ = layout_.add("decoder.time.out.bias", {decoder_width}, 0);
-  // Scale, shift and gate of attention and of feed-forward, by the time: nothing at first, so that every block begins
+  // Adaptive norm (adaLN-zero): scale, shift and gate from the time embedding, zero at first so that each block starts
   // as the identity.
   modulation_ = layout_.add("decoder.modulation.weight", {6 * decoder_width, decoder_width}, 0);
   modulation_bias_ = layout_.add("decoder.modulation.bias", {6 * decoder_width}, 0);
@@ -72,18 +72,18 @@ Voice::Voice(const VoiceSpec& spec, bool fused) : spec_(spec), fused_(fused) {
 
 Trunk Voice::trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const {
   Trunk trunk;
-  trunk.fresh_gradients = weights.fresh_trunks;
+  trunk.overwrite_gradients = weights.overwrite_trunk_gradients;
   for (const Block& block : blocks) {
-    trunk.blocks.push_back({weights[block.attention_in], weights[block.attention_out], weights[block.feed_in],
-                            weights[block.feed_out], modulated ? at::Tensor() : weights[block.attention_norm],
-                            modulated ? at::Tensor() : weights[block.feed_norm]});
+    trunk.blocks.push_back({weights[block.attention_in], weights[block.attention_out], weights[block.ffn_in],
+                            weights[block.ffn_out], modulated ? at::Tensor() : weights[block.attention_norm],
+                            modulated ? at::Tensor() : weights[block.ffn_norm]});
   }
   return trunk;
 }
 
 at::Tensor Voice::run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths,
                       const Inspect& inspect) const {
-  const bool fused = fuses(x) && !inspect;
+  const bool fused = uses_fused(x) && !inspect;
   const RowMask mask = make_row_mask(lengths, x.size(1), x.scalar_type(), fused);
   return fused ? run_trunk_fused(trunk, x, mask) : run_trunk(trunk, x, mask, inspect);
 }
@@ -91,12 +91,12 @@ at::Tensor Voice::run(const Trunk& trunk, const at::Tensor& x, const at::Tensor&
 Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths,
                              const Inspect& inspect) const {
   const at::ScalarType type = weights[embedding_].scalar_type();
-  // A product with ones and zeros instead of a look-up: its gradient is a product too, the same bits every time.
-  const at::Tensor chosen = (tokens.unsqueeze(-1) == at::arange(spec_.vocabulary, tokens.options())).to(type);
+  // A one-hot product instead of a lookup, because its gradient is a deterministic product too.
+  const at::Tensor one_hot = (tokens.unsqueeze(-1) == at::arange(spec_.vocabulary, tokens.options())).to(type);
   Trunk trunk = trunk_of(weights, encoder_, false);
   trunk.name = "encoder";
   trunk.norm = weights[encoder_norm_];
-  const at::Tensor x = run(trunk, at::matmul(chosen, weights[embedding_]), lengths, inspect);
+  const at::Tensor x = run(trunk, at::matmul(one_hot, weights[embedding_]), lengths, inspect);
   Encoded encoded;
   encoded.mu = at::linear(x, weights[mu_weight_], weights[mu_bias_]).to(at::kFloat);
   const at::Tensor hidden = at::silu(at::linear(x.detach(), weights[duration_in_], weights[duration_in_bias_]));
@@ -110,17 +110,18 @@ at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const 
                          const at::Tensor& lengths, const Inspect& inspect) const {
   const at::ScalarType type = weights[decoder_in_].scalar_type();
   const int64_t rows = input.size(0), width = spec_.size.decoder_width;
-  const at::Tensor wave = time_waves(time, time_features).to(type);
-  const at::Tensor moment = at::silu(at::linear(at::silu(at::linear(wave, weights[time_in_], weights[time_in_bias_])),
-                                                weights[time_out_], weights[time_out_bias_]));
+  const at::Tensor sinusoids = time_embedding(time, time_embedding_width).to(type);
+  const at::Tensor condition =
+      at::silu(at::linear(at::silu(at::linear(sinusoids, weights[time_in_], weights[time_in_bias_])),
+                          weights[time_out_], weights[time_out_bias_]));
   Trunk trunk = trunk_of(weights, decoder_, true);
   trunk.name = "decoder";
   std::vector<at::Tensor> tables;
   for (const size_t table : tables_) tables.push_back(weights[table]);
-  trunk.modulation = at::linear(moment, weights[modulation_], weights[modulation_bias_]).view({rows, 6, width}) +
+  trunk.modulation = at::linear(condition, weights[modulation_], weights[modulation_bias_]).view({rows, 6, width}) +
                      at::stack(tables).unsqueeze(1);
-  trunk.last_modulation =
-      at::linear(moment, weights[final_modulation_], weights[final_modulation_bias_]).view({rows, 2, width});
+  trunk.final_modulation =
+      at::linear(condition, weights[final_modulation_], weights[final_modulation_bias_]).view({rows, 2, width});
   const at::Tensor x = at::linear(input.to(type), weights[decoder_in_], weights[decoder_in_bias_]);
   if (inspect) inspect("decoder.in", x), inspect("decoder.modulation", trunk.modulation);
   const at::Tensor flow =
@@ -132,7 +133,7 @@ at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const 
 VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                           const Inspect& inspect) const {
   if (inspect) inspect("mel", batch.mel);
-  const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_deviation;
+  const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_std;
   const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1).to(at::kFloat);
   const at::Tensor valid_tokens = batch.text_lengths.sum().clamp_min(1).to(at::kFloat);
 
@@ -144,25 +145,25 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
   const at::Tensor token = at::arange(batch.tokens.size(1), batch.tokens.options());
   const at::Tensor log_durations = alignment.durations.clamp_min(1).to(at::kFloat).log();
   losses.duration =
-      sum_where((encoded.log_durations - log_durations).square(), token < batch.text_lengths.unsqueeze(1)) /
+      masked_sum((encoded.log_durations - log_durations).square(), token < batch.text_lengths.unsqueeze(1)) /
       valid_tokens;
 
   at::Tensor prior_squares, flow_error;
-  if (fuses(weights.flat) && !inspect) {
-    const FlowFrames frames{mel, noise.noise, noise.time, losses.token_of_frame, least_sigma};
-    const FlowStart start = start_flow(frames, encoded.mu);
-    prior_squares = start.squares;
-    flow_error = flow_squares(frames, decode(weights, start.input, noise.time, batch.mel_lengths));
+  if (uses_fused(weights.flat) && !inspect) {
+    const FlowFrames frames{mel, noise.noise, noise.time, losses.token_of_frame, sigma_min};
+    const DecoderInput input = decoder_input(frames, encoded.mu);
+    prior_squares = input.squares;
+    flow_error = flow_squared_error(frames, decode(weights, input.input, noise.time, batch.mel_lengths));
   } else {
     const at::Tensor valid = (losses.token_of_frame >= 0).unsqueeze(-1);
     const at::Tensor path = losses.token_of_frame.unsqueeze(-1) == token;
     const at::Tensor frame_mu = at::bmm(path.to(at::kFloat), encoded.mu);
-    prior_squares = sum_where((mel - frame_mu).square(), valid);
+    prior_squares = masked_sum((mel - frame_mu).square(), valid);
     const at::Tensor time = noise.time.view({-1, 1, 1});
-    const at::Tensor x = (1 - (1 - least_sigma) * time) * noise.noise + time * mel;
-    const at::Tensor target = mel - (1 - least_sigma) * noise.noise;
+    const at::Tensor x = (1 - (1 - sigma_min) * time) * noise.noise + time * mel;
+    const at::Tensor target = mel - (1 - sigma_min) * noise.noise;
     const at::Tensor flow = decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths, inspect);
-    flow_error = sum_where((flow.to(at::kFloat) - target).square(), valid);
+    flow_error = masked_sum((flow.to(at::kFloat) - target).square(), valid);
   }
   losses.prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));
   losses.flow = flow_error / valid_values;
@@ -170,24 +171,28 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
   return losses;
 }
 
-Spoken Voice::speak(const Weights& weights, const std::vector<int64_t>& tokens, const SpeakOptions& options) const {
+SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64_t>& tokens,
+                                 const SynthesisOptions& options) const {
   const at::NoGradGuard no_gradients;
   const at::Device device = weights.flat.device();
   const auto ints = at::TensorOptions().dtype(at::kInt);
   const auto count = static_cast<int64_t>(tokens.size());
-  Spoken spoken;
+  SynthesizedMel result;
   if (count == 0) {
-    spoken.mel = at::zeros({0, spec_.n_mels});
-    return spoken;
+    result.mel = at::zeros({0, spec_.n_mels});
+    return result;
   }
   const at::Tensor text = at::tensor(tokens, ints).unsqueeze(0).to(device);
   const Encoded encoded = encode(weights, text, at::full({1}, count, ints).to(device));
-  // A token of a voice that has learnt nothing yet may ask for any time; none is longer than two seconds or so.
-  constexpr double longest = 200;
-  const at::Tensor wished =
-      (encoded.log_durations.cpu().exp() / options.speed).round().nan_to_num(1).clamp(1, longest).to(at::kLong);
-  const at::Tensor durations = wished[0];
-  spoken.durations.assign(durations.const_data_ptr<int64_t>(), durations.const_data_ptr<int64_t>() + count);
+  // An untrained voice may predict any duration; limit a token to about two seconds.
+  constexpr double max_frames_per_token = 200;
+  const at::Tensor predicted = (encoded.log_durations.cpu().exp() / options.speed)
+                                   .round()
+                                   .nan_to_num(1)
+                                   .clamp(1, max_frames_per_token)
+                                   .to(at::kLong);
+  const at::Tensor durations = predicted[0];
+  result.durations.assign(durations.const_data_ptr<int64_t>(), durations.const_data_ptr<int64_t>() + count);
   const int64_t frames = durations.sum().item<int64_t>();
   const at::Tensor mu = encoded.mu[0].repeat_interleave(durations.to(device), 0).unsqueeze(0);
   const at::Tensor lengths = at::full({1}, frames, ints).to(device);
@@ -199,8 +204,8 @@ Spoken Voice::speak(const Weights& weights, const std::vector<int64_t>& tokens, 
     const at::Tensor flow = decode(weights, at::cat({x, mu}, -1), time, lengths).to(at::kFloat);
     x = x + flow / static_cast<double>(options.steps);
   }
-  spoken.mel = (x[0].cpu() * spec_.mel_deviation + spec_.mel_mean).contiguous();
-  return spoken;
+  result.mel = (x[0].cpu() * spec_.mel_std + spec_.mel_mean).contiguous();
+  return result;
 }
 
 }  // namespace myxtts

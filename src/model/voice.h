@@ -1,10 +1,10 @@
-// The voice: text to log-mel by flow matching over a monotonic alignment.
+// Acoustic model: text to log-mel by conditional flow matching over a monotonic alignment, as in Matcha-TTS.
 //
-//   tokens ─► encoder ─► mu, a mean frame per token ─► aligned with the mel ─► mu of every frame ─┐
+//   tokens ─► encoder ─► mu, a mean frame per token ─► alignment with the mel ─► mu per frame ────┐
 //                    └─► durations                      noise, time ─► x_t ──────────────────────┴─► decoder ─► flow
 //
-// Rows are padded to a static shape, and padding changes nothing: attention sees a row's own positions alone, no other
-// operation mixes positions, and every loss is a sum over valid positions divided by their number.
+// Rows are padded to a static shape. Padding does not change results: attention masks it, no other layer mixes
+// positions, and each loss is a mean over valid positions. A Voice is immutable; any thread may call it.
 #pragma once
 
 #include "model/parameters.h"
@@ -26,44 +26,44 @@ struct VoiceBatch {
   at::Tensor mel;           // float [rows, frames, n_mels]
 };
 
-// What a step draws at random.
+// Random inputs of one step.
 struct FlowNoise {
   at::Tensor time;   // float [rows], in [0, 1)
-  at::Tensor noise;  // float [rows, frames, n_mels], normal
+  at::Tensor noise;  // float [rows, frames, n_mels], standard normal
 };
 
 struct VoiceLosses {
-  at::Tensor total, prior, duration, flow;  // scalars; total is the sum of the others
+  at::Tensor total, prior, duration, flow;  // scalars; total = prior + duration + flow
   at::Tensor token_of_frame;                // int32 [rows, frames]; -1 in padding
   at::Tensor mu;                            // [rows, text, n_mels], normalised
 };
 
-struct Spoken {
-  at::Tensor mel;                  // float [frames, n_mels] on the CPU, in the corpus's units
-  std::vector<int64_t> durations;  // frames of each token
+struct SynthesizedMel {
+  at::Tensor mel;                  // float [frames, n_mels] on the CPU, denormalised
+  std::vector<int64_t> durations;  // frames per token
 };
 
 class Voice {
  public:
-  // `fused`: where there are fused kernels for the weights' type and device.
+  // `fused`: use fused kernels if they support the weights' type and device.
   explicit Voice(const VoiceSpec& spec, bool fused = true);
 
   const VoiceSpec& spec() const { return spec_; }
   const ParameterLayout& layout() const { return layout_; }
-  // Whether there are fused kernels for such weights, and they are wanted.
-  bool fuses(const at::Tensor& x) const { return fused_ && can_fuse(x); }
+  // Whether fused kernels are enabled and support weights like `x`.
+  bool uses_fused(const at::Tensor& x) const { return fused_ && has_fused_kernels(x); }
 
-  // Computes in the weights' precision; the losses in float. With `inspect` of plain operations, each of whose results
-  // it is shown.
+  // Computes in the weights' precision, the losses in float. `inspect` receives each activation and disables fusion.
   VoiceLosses losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                      const Inspect& inspect = {}) const;
 
-  // One text, without gradients.
-  Spoken speak(const Weights& weights, const std::vector<int64_t>& tokens, const SpeakOptions& options) const;
+  // Synthesizes the log-mel of one text, without gradients.
+  SynthesizedMel synthesize(const Weights& weights, const std::vector<int64_t>& tokens,
+                            const SynthesisOptions& options) const;
 
  private:
   struct Block {
-    size_t attention_norm, attention_in, attention_out, feed_norm, feed_in, feed_out;
+    size_t attention_norm, attention_in, attention_out, ffn_norm, ffn_in, ffn_out;
   };
   struct Encoded {
     at::Tensor mu, log_durations;
@@ -71,7 +71,7 @@ class Voice {
 
   Encoded encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths,
                  const Inspect& inspect = {}) const;
-  // `input`: a frame of noise and mel, and its token's mean, side by side.
+  // `input`: noisy frame x_t and the mean of its token, concatenated: [rows, frames, 2 n_mels].
   at::Tensor decode(const Weights& weights, const at::Tensor& input, const at::Tensor& time, const at::Tensor& lengths,
                     const Inspect& inspect = {}) const;
   at::Tensor run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths, const Inspect& inspect) const;
@@ -88,7 +88,7 @@ class Voice {
   size_t decoder_in_ = 0, decoder_in_bias_ = 0;
   size_t time_in_ = 0, time_in_bias_ = 0, time_out_ = 0, time_out_bias_ = 0, modulation_ = 0, modulation_bias_ = 0;
   std::vector<Block> decoder_;
-  std::vector<size_t> tables_;  // of the decoder's blocks: what each adds to the modulation
+  std::vector<size_t> tables_;  // per decoder block: learned offset of the adaptive-norm modulation
   size_t final_modulation_ = 0, final_modulation_bias_ = 0, decoder_out_ = 0, decoder_out_bias_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What decides the shapes of a voice's weights.
+// Architecture of a voice, and the options of synthesis. Plain values.
 #pragma once
 
 #include "model/size.h"
@@ -9,16 +9,16 @@ namespace myxtts {
 
 struct VoiceSpec {
   ModelSize size;
-  int64_t vocabulary = 0;  // tokens, with padding and blank
+  int64_t vocabulary = 0;  // tokens, including padding and blank
   int64_t n_mels = 0;
-  double mel_mean = 0, mel_deviation = 1;  // of the corpus: inside, frames are normalised by them
+  double mel_mean = 0, mel_std = 1;  // of the corpus; the model normalises frames with them
 };
 
-// How a text is spoken.
-struct SpeakOptions {
-  int64_t steps = 10;  // of the flow
-  double temperature = 0.667;
-  double speed = 1;
+// Sampling options of one synthesis.
+struct SynthesisOptions {
+  int64_t steps = 10;          // Euler steps of the flow ODE
+  double temperature = 0.667;  // scale of the initial noise
+  double speed = 1;            // divides the durations
   uint64_t seed = 1;
 };
 

@@ -44,7 +44,7 @@ double logged_ms(const std::filesystem::path& folder) {
     batches = static_cast<double>(
         config_from_yaml(read_text_file(config, max_bytes), config.string()).training.gradient_accumulation_steps);
   }
-  return spread_of(net).p50 / batches;
+  return summarize(net).p50 / batches;
 }
 
 ModelConsumer choose_consumer(const BottleneckOptions& options, const Config& config, const PlannedCorpus& planned,

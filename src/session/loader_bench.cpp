@@ -110,7 +110,7 @@ void measure(BatchSource& loader, int device, const LoaderBench& bench, LoaderBe
   }
   result.wall_s = whole.seconds(), result.cpu_s = cpu_seconds() - cpu_before_s;
   result.stats = since(loader.stats(), before);
-  result.times_real_time = spread_of(speeds);
+  result.times_real_time = summarize(speeds);
   result.batch_ms = sums.mean(), result.batch_cv = sums.cv();
   result.resident_mb = resident_mb();
   const double resident_before_mb = sums.resident_before_mb > 0 ? sums.resident_before_mb : result.resident_mb;

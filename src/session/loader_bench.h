@@ -20,8 +20,8 @@ struct LoaderBenchResult {
   Feed feed;
   uint64_t batches_per_epoch = 0;
   int64_t batch_size = 0;
-  Spread times_real_time;  // over the epochs
-  double limit = 0;        // times real time
+  SummaryStats times_real_time;  // over the epochs
+  double limit = 0;              // times real time
   std::string limit_is;
   double batch_ms = 0, batch_cv = 0;  // from one batch to the next
   LoaderStats stats;                  // over the measured epochs

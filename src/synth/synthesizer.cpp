@@ -64,19 +64,19 @@ Synthesizer::~Synthesizer() = default;
 const VoiceDescription& Synthesizer::description() const { return state_->description; }
 int Synthesizer::sample_rate() const { return state_->mel.sample_rate; }
 
-std::vector<float> Synthesizer::say(const std::string& text, const SpeakOptions& options) const {
+std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOptions& options) const {
   // Longer than what the voice was trained on is asking for trouble.
   const auto longest = static_cast<size_t>(state_->description.config.data.max_text_length);
   std::vector<float> samples;
   for (const std::string& sentence : split_sentences(text, longest)) {
     const std::vector<uint16_t> tokens = tokens_of_text(state_->description, sentence);
     if (tokens.empty()) continue;
-    const at::Tensor mel = state_->voice.speak(state_->weights, {tokens.begin(), tokens.end()}, options).mel;
+    const at::Tensor mel = state_->voice.synthesize(state_->weights, {tokens.begin(), tokens.end()}, options).mel;
     if (!samples.empty()) samples.insert(samples.end(), static_cast<size_t>(pause_s * sample_rate()), 0.0F);
     std::vector<float> sound;
     if (state_->vocoder) {
       const at::Tensor made =
-          hifigan_sound(*state_->vocoder, mel.unsqueeze(0).to(state_->weights.flat.device())).cpu().contiguous();
+          hifigan_waveform(*state_->vocoder, mel.unsqueeze(0).to(state_->weights.flat.device())).cpu().contiguous();
       sound.assign(made.const_data_ptr<float>(), made.const_data_ptr<float>() + made.numel());
     } else {
       GriffinLimOptions how;

@@ -22,7 +22,7 @@ class Synthesizer {
   int sample_rate() const;
 
   // A long text is spoken sentence by sentence.
-  std::vector<float> say(const std::string& text, const SpeakOptions& options) const;
+  std::vector<float> say(const std::string& text, const SynthesisOptions& options) const;
 
  private:
   struct State;

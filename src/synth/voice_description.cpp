@@ -21,12 +21,12 @@ VoiceSpec VoiceDescription::spec() const {
   spec.vocabulary = static_cast<int64_t>(vocabulary.size());
   spec.n_mels = resolve_mel_spec(config).n_mels;
   spec.mel_mean = mel_mean;
-  spec.mel_deviation = mel_deviation;
+  spec.mel_std = mel_std;
   return spec;
 }
 
 std::map<std::string, std::string> VoiceDescription::to_metadata() const {
-  const nlohmann::json mel = {{"mean", mel_mean}, {"deviation", mel_deviation}};
+  const nlohmann::json mel = {{"mean", mel_mean}, {"deviation", mel_std}};
   return {{"config", config_to_yaml(config)}, {"vocabulary", vocabulary.to_json()}, {"corpus_mel", mel.dump()}};
 }
 
@@ -44,7 +44,7 @@ VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std
   try {
     const nlohmann::json mel = nlohmann::json::parse(text("corpus_mel"));
     voice.mel_mean = mel.at("mean");
-    voice.mel_deviation = mel.at("deviation");
+    voice.mel_std = mel.at("deviation");
   } catch (const nlohmann::json::exception& error) {
     reject_input("checkpoint", "{} is damaged: {}", path.string(), error.what());
   }

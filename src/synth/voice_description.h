@@ -16,7 +16,7 @@ namespace myxtts {
 struct VoiceDescription {
   Config config;  // as it was resolved
   Vocabulary vocabulary{{}};
-  double mel_mean = 0, mel_deviation = 1;
+  double mel_mean = 0, mel_std = 1;
 
   VoiceSpec spec() const;
 

@@ -18,15 +18,14 @@ bool is_space(char32_t letter) {
          letter == 0x2028 || letter == 0x2029 || letter == 0x202F || letter == 0x205F || letter == 0x3000;
 }
 
-// Hints for layout that nobody pronounces: soft hyphen, zero-width space and joiner of words, direction, byte order
-// mark.
+// Invisible layout characters: soft hyphen, zero-width space, word joiner, direction marks, byte order mark.
 bool is_invisible(char32_t letter) {
   return letter == 0xAD || letter == 0x61C || letter == 0x200B || letter == 0x200E || letter == 0x200F ||
          (letter >= 0x202A && letter <= 0x202E) || letter == 0x2060 || (letter >= 0x2066 && letter <= 0x2069) ||
          letter == 0xFEFF;
 }
 
-// One space between words and none at the ends; one half-space, and only where no space is.
+// Collapses spaces and trims the ends; keeps single half-spaces that do not touch a space.
 std::u32string collapse_spaces(const std::u32string& text) {
   std::u32string out;
   for (const char32_t letter : text) {

@@ -1,4 +1,4 @@
-// Reading ASCII digits in a text of code points, what the cleaners of all languages share.
+// Parses ASCII digits in code points, for the cleaners of all languages.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace myxtts {
 
 constexpr bool is_digit(char32_t letter) { return letter >= U'0' && letter <= U'9'; }
 
-// 0 beyond the end.
+// Returns 0 after the end.
 constexpr char32_t letter_at(std::u32string_view text, size_t at) { return at < text.size() ? text[at] : 0; }
 
 constexpr std::u32string_view digits_at(std::u32string_view text, size_t at) {
@@ -20,14 +20,14 @@ constexpr std::u32string_view digits_at(std::u32string_view text, size_t at) {
   return text.substr(at, end - at);
 }
 
-// Of at most 19 digits; the callers see to that.
+// Requires at most 19 digits.
 constexpr uint64_t value_of(std::u32string_view digits) {
   uint64_t value = 0;
   for (const char32_t digit : digits) value = value * 10 + (digit - U'0');
   return value;
 }
 
-// Digits one by one, by the names of 0 to 9.
+// Spells digits one by one; `names` are those of 0 to 9.
 template <typename Names>
 std::u32string spoken_digits(std::u32string_view digits, const Names& names) {
   std::u32string words;

@@ -87,14 +87,14 @@ constexpr Abbreviation abbreviations[] = {
     {U"etc", U"et cetera"},    {U"e.g", U"for example"},   {U"i.e", U"that is"},
 };
 
-// Says `words` for an abbreviation of `length` letters; its point stays only where it also ends the text.
+// Expands an abbreviation of `length` letters; keeps its point only at the end of the text.
 void say_abbreviation(Rewriter& r, size_t length, std::u32string_view words) {
   r.at += length;
   if (r.peek() == U'.' && r.at + 1 < r.text.size()) ++r.at;
   r.say(words);
 }
 
-// At the beginning of a word.
+// Called at the start of a word.
 bool say_abbreviated_word(Rewriter& r) {
   if (r.starts_with(U"no.") && is_digit(r.peek(r.peek(3) == U' ' ? 4 : 3))) {
     say_abbreviation(r, 2, U"number");
@@ -131,8 +131,8 @@ std::u32string clean_english(const std::u32string& text) {
   Rewriter r{plain};
   while (!r.finished()) {
     if (!is_word_letter(r.peek())) {
-      if (!say_english_figure(r) && !say_sign(r)) r.copy();
-    } else if (!say_english_date(r) && !say_abbreviated_word(r)) {
+      if (!expand_english_number(r) && !say_sign(r)) r.copy();
+    } else if (!expand_english_date(r) && !say_abbreviated_word(r)) {
       while (is_word_letter(r.peek())) r.copy();
     }
   }

@@ -12,7 +12,7 @@ namespace {
 using Words = std::u32string;
 using View = std::u32string_view;
 
-// True where a number that ends at `end` would go on: 3.5, 3:45, 3/4, 1,000 or a letter.
+// Whether a number that ends at `end` continues: 3.5, 3:45, 3/4, 1,000 or a letter.
 bool number_goes_on(View text, size_t end) {
   const char32_t next = letter_at(text, end);
   const bool joins = next == U'.' || next == U':' || next == U'/' || next == U',';
@@ -26,8 +26,8 @@ constexpr View months[] = {U"january", U"february", U"march",     U"april",   U"
 
 struct Found {
   uint64_t value = 0;
-  size_t end = 0;          // behind what was found; 0 when nothing was
-  bool ambiguous = false;  // a month whose name is also another word, or is cut short
+  size_t end = 0;          // one past the match; 0 if none
+  bool ambiguous = false;  // the month is also another word, or abbreviated
   explicit operator bool() const { return end != 0; }
 };
 
@@ -66,7 +66,7 @@ Found year_at(View text, size_t at) {
 
 Words month_and_day(uint64_t month, uint64_t day) { return Words(months[month - 1]) + U" " + english_ordinal(day); }
 
-// 3 March 1995. Without the year only where the month can be nothing else ("these 3 may come").
+// 3 March 1995. Without the year only if the month is unambiguous ("these 3 may come").
 bool say_day_and_month(Rewriter& r) {
   const Found day = day_at(r.text, r.at);
   if (!day || letter_at(r.text, day.end) != U' ') return false;
@@ -111,7 +111,7 @@ bool say_date_in_digits(Rewriter& r) {
 
 // --- times
 
-// "pm", " p.m." and the like after a number; the last point stays where it also ends the text.
+// "pm", " p.m." and the like after a number; keeps the last point only at the end of the text.
 Words take_meridiem(Rewriter& r) {
   const size_t begin = r.peek() == U' ' ? 1 : 0;
   const char32_t half = r.peek(begin);
@@ -152,7 +152,7 @@ constexpr struct {
                  {U"¼", U"one quarter"}, {U"¾", U"three quarters"}, {U"⅓", U"one third"},
                  {U"⅔", U"two thirds"}};
 
-// Moves past a fraction at `at` and returns its words, or returns nothing.
+// Expands a fraction at `at` and advances, or returns nothing.
 View take_fraction(Rewriter& r, size_t at) {
   for (const auto& fraction : fractions) {
     const size_t end = at + fraction.written.size();
@@ -172,11 +172,11 @@ struct Amount {
   bool grouped = false;
   size_t end = 0;
 
-  // Where it can be said as one number: no leading zeros, not too long.
+  // Whether it reads as one number: no leading zeros, not too long.
   std::optional<uint64_t> value() const {
     if (whole.size() > 19 || (whole.size() > 1 && whole[0] == U'0')) return {};
     const uint64_t number = value_of(whole);
-    return number <= largest_english_cardinal ? std::optional(number) : std::nullopt;
+    return number <= max_english_cardinal ? std::optional(number) : std::nullopt;
   }
   bool is_plain() const { return !grouped && decimals.empty() && value().has_value(); }
 };
@@ -332,7 +332,7 @@ bool say_bare_decimals(Rewriter& r) {
 
 }  // namespace
 
-bool say_english_date(Rewriter& r) {
+bool expand_english_date(Rewriter& r) {
   const Found month = month_at(r.text, r.at);
   if (!month || letter_at(r.text, month.end) != U' ') return false;
   const Found day = day_at(r.text, month.end + 1);
@@ -352,7 +352,7 @@ bool say_english_date(Rewriter& r) {
   return true;
 }
 
-bool say_english_figure(Rewriter& r) {
+bool expand_english_number(Rewriter& r) {
   if (is_digit(r.peek()) && (say_date_in_digits(r) || say_time(r) || say_day_and_month(r))) return true;
   if (r.last_written() != U'/') {
     if (const View fraction = take_fraction(r, r.at); !fraction.empty()) {

@@ -1,12 +1,12 @@
-// Everything written with figures in English: amounts, money, dates, times, fractions. Part of `clean_english`.
+// Expands numbers in English text to words: amounts, money, dates, times, fractions. Part of `clean_english`.
 #pragma once
 
 #include "text/rewriter.h"
 
 namespace myxtts {
 
-// Each says what stands at `text.at` in words and moves past it, or returns false with nothing changed.
-bool say_english_figure(Rewriter& text);  // begins with a digit, a sign, a currency or a point
-bool say_english_date(Rewriter& text);    // begins with a month
+// Each expands the expression at `text.at` and advances, or returns false without changes.
+bool expand_english_number(Rewriter& text);  // starts with a digit, sign, currency or point
+bool expand_english_date(Rewriter& text);    // starts with a month
 
 }  // namespace myxtts

@@ -80,7 +80,7 @@ std::u32string clean_persian(const std::u32string& text) {
   const std::u32string plain = text_with_ascii_digits(with_persian_letters(text));
   Rewriter r{plain};
   while (!r.finished()) {
-    if (!say_persian_figure(r)) r.copy();
+    if (!expand_persian_number(r)) r.copy();
   }
   return with_persian_punctuation(std::move(r.out));
 }

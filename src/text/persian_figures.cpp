@@ -15,7 +15,7 @@ constexpr char32_t thousands_separator = 0x66C, decimal_separator = 0x66B, perce
 
 bool can_be_one_number(View digits) {
   const bool leading_zero = digits.size() > 1 && digits[0] == U'0';
-  return digits.size() <= 16 && !leading_zero && value_of(digits) <= largest_persian_cardinal;
+  return digits.size() <= 16 && !leading_zero && value_of(digits) <= max_persian_cardinal;
 }
 
 Words whole_words(View digits) {
@@ -153,7 +153,7 @@ std::u32string text_with_ascii_digits(const std::u32string& text) {
   return out;
 }
 
-bool say_persian_figure(Rewriter& r) {
+bool expand_persian_number(Rewriter& r) {
   if (is_digit(r.peek()) && (say_date(r) || say_time(r))) return true;
   if (say_number(r)) return true;
   if (!is_percent(r.peek())) return false;

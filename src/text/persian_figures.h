@@ -1,13 +1,13 @@
-// Everything written with figures in Persian: numbers, percentages, dates, times. Part of `clean_persian`.
+// Expands numbers in Persian text to words: numbers, percentages, dates, times. Part of `clean_persian`.
 #pragma once
 
 #include "text/rewriter.h"
 
 namespace myxtts {
 
-// Says what stands at `text.at` in words and moves past it, or returns false with nothing changed. The digits are to be
-// ASCII, which `text_with_ascii_digits` makes of Persian and Arabic ones.
-bool say_persian_figure(Rewriter& text);
+// Expands the expression at `text.at` and advances, or returns false without changes. Requires ASCII digits; see
+// `text_with_ascii_digits`.
+bool expand_persian_number(Rewriter& text);
 
 std::u32string text_with_ascii_digits(const std::u32string& text);
 

@@ -1,4 +1,4 @@
-// Pronunciations that were asked for before, by language and text. Not thread-safe.
+// Cache of pronunciations by language and text. Not thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,7 @@ namespace myxtts {
 
 using PhonemeCache = std::map<std::pair<std::string, std::string>, std::string>;  // (language, text): IPA
 
-// One JSON object {"language","text","ipa"} a line. A damaged line is skipped and a missing file is empty: what is not
-// found is asked for again.
+// JSON lines {"language","text","ipa"}. Skips damaged lines; a missing file is empty, because misses are recomputed.
 PhonemeCache read_phoneme_cache(const std::filesystem::path& file);
 void write_phoneme_cache(const std::filesystem::path& file, const PhonemeCache& cache);
 

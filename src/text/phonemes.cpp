@@ -26,10 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t texts_a_process = 400;  // a start costs some 10 ms, a text below 1 ms
+constexpr size_t texts_per_process = 400;  // a process costs about 10 ms, a text less than 1 ms
 constexpr char marker[] = "zqxmarker";
 
-// A file under the system's temporary folder with this content, removed at the end.
+// A temporary file with this content, removed on destruction.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& content) : path_(fs::temp_directory_path() / "myxtts_text_XXXXXX") {
@@ -64,13 +64,13 @@ std::string read_to_end(int descriptor) {
   }
 }
 
-// What a program writes to its standard output, or nothing when it ends with an error.
+// Standard output of a program; empty if it fails.
 std::optional<std::string> output_of(const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   int ends[2];
-  // Closed on exec: a process started by another thread must not hold this pipe open.
+  // Close on exec, so that a process started by another thread does not hold this pipe open.
   if (::pipe2(ends, O_CLOEXEC) != 0)
     fail("text", "no pipe could be made: {}", std::strerror(errno), way_out("use fewer threads"));
   posix_spawn_file_actions_t actions;
@@ -92,7 +92,7 @@ std::optional<std::string> output_of(const std::vector<std::string>& arguments) 
   return output;
 }
 
-// A word of another language is put between flags such as (en) and (fa), which nobody pronounces.
+// Removes language flags such as (en) and (fa), which espeak-ng puts around foreign words.
 std::string without_language_flags(const std::string& line) {
   std::string out;
   bool in_flag = false;
@@ -114,8 +114,8 @@ class Espeak {
     }
     const auto lines = clauses(marker);
     if (!lines) {
-      reject_input("text", "espeak-ng does not know the language '{}'", language,
-                   way_out("`espeak-ng --voices` lists those it knows"));
+      reject_input("text", "espeak-ng does not support the language '{}'", language,
+                   way_out("`espeak-ng --voices` lists the supported ones"));
     }
     if (lines->size() == 1) marker_ipa_ = lines->front();
   }
@@ -133,7 +133,7 @@ class Espeak {
   }
 
  private:
-  // Every clause is a line, so a text may be several; a marker in a paragraph of its own tells where the next begins.
+  // espeak-ng prints one line per clause, so a marker paragraph separates the texts.
   std::optional<std::vector<std::string>> phonemes_in_one_process(const std::vector<std::string>& texts) const {
     std::string document;
     for (const std::string& text : texts) document += paragraph(text) + "\n\n" + marker + "\n\n";
@@ -152,7 +152,7 @@ class Espeak {
     return ipa;
   }
 
-  // One line, and no "[[", which would announce phonemes instead of text.
+  // One line, without "[[", which starts phoneme input.
   static std::string paragraph(const std::string& text) {
     std::string line = text;
     std::ranges::replace_if(
@@ -186,7 +186,7 @@ std::vector<std::string> to_phonemes(const std::vector<std::string>& texts, cons
   PhonemeCache cache = read_phoneme_cache(cache_file);
   std::set<std::string> missing;
   for (const std::string& text : texts) {
-    decode_utf8(text);  // throws where it is none
+    decode_utf8(text);  // throws if it is not UTF-8
     if (!cache.contains({language, text})) missing.insert(text);
   }
   if (!missing.empty()) {
@@ -195,8 +195,8 @@ std::vector<std::string> to_phonemes(const std::vector<std::string>& texts, cons
     std::mutex mutex;
     uint64_t done = 0;
     const auto ask = [&](size_t batch) {
-      const auto first = asked.begin() + static_cast<std::ptrdiff_t>(batch * texts_a_process);
-      const auto last = first + std::min<std::ptrdiff_t>(texts_a_process, asked.end() - first);
+      const auto first = asked.begin() + static_cast<std::ptrdiff_t>(batch * texts_per_process);
+      const auto last = first + std::min<std::ptrdiff_t>(texts_per_process, asked.end() - first);
       const std::vector<std::string> batch_texts(first, last);
       const std::vector<std::string> ipa = espeak.phonemes(batch_texts);
       const std::lock_guard lock(mutex);
@@ -205,7 +205,7 @@ std::vector<std::string> to_phonemes(const std::vector<std::string>& texts, cons
       if (progress) progress(done, asked.size());
     };
     try {
-      parallel_for((asked.size() + texts_a_process - 1) / texts_a_process, threads, ask);
+      parallel_for((asked.size() + texts_per_process - 1) / texts_per_process, threads, ask);
     } catch (...) {
       write_phoneme_cache(cache_file, cache);
       throw;

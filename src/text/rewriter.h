@@ -1,5 +1,5 @@
-// A text being rewritten from left to right, what the cleaners of all languages share. What stands to the left is
-// judged by what was written, not by what was read: that is what makes cleaning a cleaned text change nothing.
+// Left-to-right text rewriting, for the cleaners of all languages. Left context is the written text, not the source,
+// which makes cleaning idempotent.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace myxtts {
 
-// A letter or a mark on one; roughly, but the same for every script: what is not a space, digit, symbol or punctuation.
+// Letter or combining mark, approximately: anything except space, digit, symbol and punctuation.
 constexpr bool is_word_letter(char32_t letter) {
   if (letter < 0x80) return (letter >= U'a' && letter <= U'z') || (letter >= U'A' && letter <= U'Z');
   const bool arabic_sign = (letter >= 0x600 && letter <= 0x60F) || letter == 0x61B || letter == 0x61F ||
@@ -24,13 +24,13 @@ struct Rewriter {
   std::u32string out = {};
 
   bool finished() const { return at >= text.size(); }
-  // 0 beyond the ends.
+  // Return 0 outside the text.
   char32_t peek(size_t ahead = 0) const { return at + ahead < text.size() ? text[at + ahead] : 0; }
   char32_t last_written() const { return out.empty() ? 0 : out.back(); }
   bool starts_with(std::u32string_view what) const { return text.substr(at).starts_with(what); }
   void copy() { out += text[at++]; }
 
-  // Writes words in place of what was just read, with a space towards a neighbouring word.
+  // Writes words, separated by a space from a neighbouring word.
   void say(std::u32string_view words) {
     if (is_word_letter(last_written())) out += U' ';
     out += words;

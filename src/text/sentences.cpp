@@ -15,7 +15,7 @@ using Text = std::u32string_view;
 constexpr Text closing_signs = U"\"'”’»›)]}」』）";
 constexpr Text opening_signs = U"\"'“‘«‹([{「『（";
 constexpr Text sentence_ends = U".!?؟…۔";
-constexpr Text wide_sentence_ends = U"。！？；｡";  // of scripts that put no space after them
+constexpr Text wide_sentence_ends = U"。！？；｡";  // scripts without a space after them
 constexpr Text clause_ends = U",;:،؛";
 constexpr Text wide_clause_ends = U"，、：";
 
@@ -39,7 +39,7 @@ constexpr bool is_speakable(char32_t letter) {
   return is_digit(letter) || eastern_digit || (is_word_letter(letter) && !is_one_of(letter, wide_sentence_ends));
 }
 
-// Shortened words that stand before another one, so that their point ends nothing.
+// Abbreviations before another word, whose point does not end a sentence.
 bool is_abbreviation(Text word) {
   static constexpr std::array<Text, 31> known = {U"mr",  U"mrs", U"ms",  U"dr",     U"drs", U"prof", U"st",  U"gen",
                                                  U"col", U"lt",  U"sgt", U"capt",   U"maj", U"rev",  U"hon", U"pres",
@@ -63,13 +63,13 @@ size_t skip(Text text, size_t at, Text signs) {
   return at;
 }
 
-// The first letter of what is said next; 0 where nothing follows.
+// First letter of the following text; 0 if none.
 char32_t next_letter(Text text, size_t at) {
   while (at < text.size() && (is_space(text[at]) || is_one_of(text[at], opening_signs))) ++at;
   return letter_at(text, at);
 }
 
-// Whether the point at `at` only shortens the word before it.
+// Whether the point at `at` marks an abbreviation.
 bool is_shortening_point(Text text, size_t begin, size_t at) {
   size_t first = at;
   while (first > begin && !is_space(text[first - 1]) && !is_one_of(text[first - 1], opening_signs)) --first;
@@ -82,10 +82,10 @@ bool is_shortening_point(Text text, size_t begin, size_t at) {
                               });
   if (numbers_a_line || (word.size() == 1 && is_initials(word))) return true;
   if (!is_initials(word) && word != U"etc") return false;
-  return is_lower_case(next) || next >= 0x250;  // beyond the Latin letters there are no capitals to tell by
+  return is_lower_case(next) || next >= 0x250;  // non-Latin scripts have no capitals to check
 }
 
-// One past the end of the sentence where `at` is its last sign; 0 where it is not.
+// One past the end of the sentence if `at` is its last sign, else 0.
 size_t sentence_end(Text text, size_t begin, size_t at) {
   const char32_t sign = text[at];
   if (is_line_end(sign)) return at + 1;
@@ -118,7 +118,7 @@ std::vector<Text> sentences_of(Text text) {
       at = std::max(at + 1, skip(text, at, sentence_ends));
     }
   }
-  // Signs alone cannot be said: they stay with the last sentence.
+  // Punctuation alone stays with the previous sentence.
   if (!speaks && !sentences.empty()) {
     const auto first = static_cast<size_t>(sentences.back().data() - text.data());
     sentences.back() = text.substr(first);
@@ -141,13 +141,13 @@ std::u32string with_single_spaces(Text text) {
   return out;
 }
 
-// A mark or a joiner, which belongs to the letter before it.
+// Combining mark or joiner, which belongs to the previous letter.
 constexpr bool leans_on_the_last(char32_t letter) {
   return (letter >= 0x300 && letter <= 0x36F) || (letter >= 0x64B && letter <= 0x65F) || letter == 0x670 ||
          letter == 0x200C || letter == 0x200D;
 }
 
-// How many letters of an over-long sentence to say first.
+// Length of the first part of an over-long sentence.
 size_t first_part(Text text, size_t longest) {
   size_t clause = 0, space = 0;
   for (size_t at = 1; at <= longest; ++at) {
@@ -165,8 +165,8 @@ size_t first_part(Text text, size_t longest) {
 
 }  // namespace
 
-std::vector<std::string> split_sentences(std::string_view text, size_t longest_code_points) {
-  const size_t longest = std::max<size_t>(longest_code_points, 1);
+std::vector<std::string> split_sentences(std::string_view text, size_t max_code_points) {
+  const size_t longest = std::max<size_t>(max_code_points, 1);
   const std::vector<char32_t> letters = decode_utf8(text);
   std::vector<std::string> pieces;
   const auto add = [&](Text piece) { pieces.push_back(encode_utf8({piece.begin(), piece.end()})); };

@@ -1,4 +1,4 @@
-// A long text as the pieces in which it is spoken. Any thread.
+// Splits a long text into sentences for synthesis. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,9 @@
 
 namespace myxtts {
 
-// Sentences in order, without white space around them and with single spaces within; nothing else is lost. A sentence
-// of more than `longest_code_points` is cut on after a comma or its like, or else at a space; a word is cut only where
-// it is too long by itself. At best a guess: abbreviations are judged by a short list and by what follows. Takes the
-// text as it was written: cleaning it first takes away capitals and points. Throws Error where the text is not UTF-8.
-std::vector<std::string> split_sentences(std::string_view text, size_t longest_code_points);
+// Returns trimmed sentences in order, with single spaces. Splits a sentence of more than `max_code_points` after a
+// comma, else at a space, else within a word. Heuristic: abbreviations come from a short list and the right context.
+// Takes uncleaned text, because cleaning removes capitals and points. Throws Error if the text is not UTF-8.
+std::vector<std::string> split_sentences(std::string_view text, size_t max_code_points);
 
 }  // namespace myxtts

@@ -7,16 +7,15 @@
 
 namespace myxtts {
 
-// Canonical composition (NFC): an e and its accent become é, marks get their one order. Throws Error on what is not
-// UTF-8.
+// Canonical composition (NFC). Throws Error if the text is not UTF-8.
 std::string to_nfc(std::string_view utf8);
 std::u32string to_nfc(const std::u32string& letters);
 
-// False for what no text should hold: control characters other than tab and newline, private use, surrogates,
-// unassigned code points, noncharacters, and the mark of an earlier decoding mistake (U+FFFD).
+// False for control characters except tab and newline, private use, surrogates, unassigned code points, noncharacters
+// and the replacement character U+FFFD.
 bool is_text(char32_t letter);
 
-// The one to four letters behind an Arabic presentation form such as U+FEFB (ﻻ), empty for every other character.
+// The one to four letters of an Arabic presentation form such as U+FEFB (ﻻ); empty for other characters.
 std::u32string presentation_form_letters(char32_t form);
 
 }  // namespace myxtts

@@ -1,4 +1,4 @@
-// UTF-8 to code points and back.
+// UTF-8 decoding and encoding. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace myxtts {
 
-// Throws Error at the first byte that is not UTF-8 (overlong forms and surrogates included).
+// Throws Error at the first invalid byte, including overlong forms and surrogates.
 std::vector<char32_t> decode_utf8(std::string_view text);
 std::string encode_utf8(const std::vector<char32_t>& letters);
 

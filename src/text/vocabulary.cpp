@@ -72,7 +72,7 @@ Vocabulary Vocabulary::from_json(const std::string& text, const std::string& nam
     const std::vector<char32_t> one =
         symbol.is_string() ? decode_utf8(symbol.get<std::string>()) : std::vector<char32_t>{};
     if (one.size() != 1) reject("a symbol is not a single character");
-    // Another order would mean other numbers.
+    // Another order would change the token IDs.
     if (!letters.empty() && one[0] <= *letters.rbegin()) reject("its symbols are not in ascending order");
     letters.insert(one[0]);
   }

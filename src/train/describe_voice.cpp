@@ -7,7 +7,7 @@ VoiceDescription describe_voice(const Config& config, const Corpus& corpus) {
   voice.config = config;
   voice.vocabulary = corpus.vocabulary;
   voice.mel_mean = corpus.index.summary().mel_mean;
-  voice.mel_deviation = corpus.index.summary().mel_std > 0 ? corpus.index.summary().mel_std : 1;
+  voice.mel_std = corpus.index.summary().mel_std > 0 ? corpus.index.summary().mel_std : 1;
   return voice;
 }
 

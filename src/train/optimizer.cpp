@@ -64,7 +64,8 @@ at::Tensor update_weights_fused(const OptimizerSettings& settings, const Paramet
   at::Tensor scratch = at::empty({bytes}, state.master.options().dtype(at::kByte));
   UpdateProblem problem;
   problem.settings = settings;
-  problem.sizes = {layout.elements(), layout.matrix_elements(), weights.fresh_trunks ? layout.trunk_elements() : 0};
+  problem.sizes = {layout.elements(), layout.matrix_elements(),
+                   weights.overwrite_trunk_gradients ? layout.trunk_elements() : 0};
   problem.half = weights.flat.scalar_type() != at::kFloat;
   problem.gradients = weights.gradients.mutable_data_ptr();
   problem.weights = problem.half ? weights.flat.mutable_data_ptr() : nullptr;

@@ -22,8 +22,8 @@ struct OptimizerState {
 OptimizerState make_optimizer_state(const at::Tensor& initial);
 
 // One update from weights.gradients, which are zero afterwards, but for what the next backward overwrites (see
-// Weights::fresh_trunks). Returns the gradient norm before clipping, a scalar on the device. A norm that is not finite
-// changes nothing but the two counters.
+// Weights::overwrite_trunk_gradients). Returns the gradient norm before clipping, a scalar on the device. A norm that
+// is not finite changes nothing but the two counters.
 at::Tensor update_weights(const OptimizerSettings& settings, const ParameterLayout& layout,
                           const at::Tensor& learning_rate, Weights& weights, OptimizerState& state);
 // The same in two passes over memory, on a GPU.

@@ -27,7 +27,7 @@ TrainingStep::TrainingStep(const Trainable& trainable, const StepSettings& setti
         states_.emplace_back(make_optimizer_state(group.layout->initial(settings.seed).to(settings.device)));
     Weights& weights =
         weights_.emplace_back(make_weights(*group.layout, half ? state.master.to(at::kBFloat16) : state.master, true));
-    weights.fresh_trunks =
+    weights.overwrite_trunk_gradients =
         settings.accumulation == 1 && !settings.policy.inspect && trainable.overwrites_gradients(weights);
     ema_.push_back(make_weights(*group.layout, half ? state.ema.to(at::kBFloat16) : state.ema, false));
     learning_rates_.push_back(at::zeros({}, state.master.options()));
@@ -37,7 +37,7 @@ TrainingStep::TrainingStep(const Trainable& trainable, const StepSettings& setti
   readout_.sums = at::zeros({losses}, floats);
   readout_.values = at::zeros({losses + values_per_group * groups}, floats);
   readout_.sent = at::empty_like(readout_.values, at::TensorOptions(at::kCPU).pinned_memory(gpu));
-  if (stream_) readout_.arrival = std::make_unique<StreamMark>(settings.device.index());
+  if (stream_) readout_.arrival = std::make_unique<DeviceEvent>(settings.device.index());
   evaluation_.sums = at::zeros({losses}, floats);
   evaluation_.weight = at::zeros({}, floats);
   if (settings.policy.capture) captured_.capturer = make_graph_capturer(settings.device.index());
@@ -212,10 +212,10 @@ StepValues TrainingStep::values() { return values_from(readout_.values.cpu()); }
 
 void TrainingStep::send_values() {
   readout_.sent.copy_(readout_.values, true);
-  if (readout_.arrival) readout_.arrival->set(stream());
+  if (readout_.arrival) readout_.arrival->record(stream());
 }
 
-bool TrainingStep::values_arrived() const { return !readout_.arrival || readout_.arrival->reached(); }
+bool TrainingStep::values_arrived() const { return !readout_.arrival || readout_.arrival->is_complete(); }
 
 StepValues TrainingStep::sent_values() const {
   if (readout_.arrival) readout_.arrival->wait();

@@ -77,7 +77,7 @@ class TrainingStep {
     at::Tensor sums;    // of the losses since the last update
     at::Tensor values;  // losses, then per group norm, skipped in a row, skipped in all
     at::Tensor sent;    // on the host, pinned
-    std::unique_ptr<StreamMark> arrival;
+    std::unique_ptr<DeviceEvent> arrival;
   };
   struct Evaluation {
     at::Tensor sums, weight;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "plan/shapes.h"
 #include "train/kernel_profile.h"
+#include "train/memory_plan.h"
 #include "train/step.h"
 #include "train/voice_trainable.h"
 
@@ -99,6 +100,7 @@ StepTimes measure_step(const StepBench& bench) {
   const VoiceSpec& spec = trainable.voice().spec();
   const StepSettings settings = bench_settings(bench);
   const bool gpu = bench.device >= 0;
+  const uint64_t free_before = gpu ? device_memory(bench.device).free_bytes : 0;
   TrainingStep step(trainable, settings);
 
   StepTimes times;
@@ -133,6 +135,12 @@ StepTimes measure_step(const StepBench& bench) {
     run(bench.steps_each);
     times.step_ms.push_back((timer ? timer->stop_ms(step.stream()) : clock.ms()) /
                             static_cast<double>(bench.steps_each));
+  }
+  if (gpu) {
+    times.memory_bytes = static_cast<double>(free_before) - static_cast<double>(device_memory(bench.device).free_bytes);
+    const bool fused = bench.fused && bench.half;
+    times.estimated_bytes =
+        StepMemory{spec.size, bench.frames, bench.tokens, spec.n_mels, bench.half, fused}.bytes(bench.rows);
   }
   if (gpu && bench.profiled_steps > 0) {
     times.kernels = profile_kernels([&] {

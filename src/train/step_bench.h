@@ -30,6 +30,7 @@ struct StepTimes {
   double flop = 0;  // multiplications and additions of the step's matrix products
   int64_t parameters = 0;
   std::vector<KernelTime> kernels;
+  double memory_bytes = 0, estimated_bytes = 0;  // of GPU memory: measured, and by StepMemory
 };
 
 StepTimes measure_step(const StepBench& bench);

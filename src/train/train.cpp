@@ -46,7 +46,7 @@ VoiceDescription describe(const TrainInput& input, const std::optional<Resumed>&
   const VoiceDescription saved = VoiceDescription::from_metadata(resumed->header.metadata, resumed->checkpoint);
   check_same_voice(resumed->checkpoint, saved, voice);
   voice.mel_mean = saved.mel_mean;
-  voice.mel_deviation = saved.mel_deviation;
+  voice.mel_std = saved.mel_std;
   return voice;
 }
 

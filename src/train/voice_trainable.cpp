@@ -69,16 +69,16 @@ std::vector<at::Tensor> VoiceTrainable::losses(size_t, std::span<const Weights> 
   return {losses.total, losses.prior, losses.duration, losses.flow};
 }
 
-bool VoiceTrainable::overwrites_gradients(const Weights& weights) const { return voice_.fuses(weights.flat); }
+bool VoiceTrainable::overwrites_gradients(const Weights& weights) const { return voice_.uses_fused(weights.flat); }
 
 std::map<std::string, std::string> VoiceTrainable::metadata() const { return description_.to_metadata(); }
 
 Samples VoiceTrainable::samples(std::span<const Weights> weights, const Corpus& corpus, const BatchPlan& plan,
                                 at::Device device) const {
   const at::NoGradGuard no_gradients;
-  PlannedBatch planned = plan.batch(0, 0);
-  planned.clips.resize(1);
-  const BatchLease batch = make_batch(RowBuilder(corpus, plan, arrays(), 1), planned, 1);
+  // One row: what the first of as many ranks as the batch has rows would get.
+  const uint64_t rows = plan.batch(0, 0).clips.size();
+  const BatchLease batch = make_batch(RowBuilder(corpus, plan, arrays(), rows), plan.batch(0, 0, 0, rows), 1);
   if (batch->clips.front() == no_clip) fail("samples", "the first clip of the plan cannot be read");
   const CorpusClip clip = corpus.clip(batch->clips.front());
   const int64_t tokens = batch->lengths[0].tokens, frames = batch->lengths[0].mel_frames;
@@ -104,7 +104,7 @@ Samples VoiceTrainable::samples(std::span<const Weights> weights, const Corpus& 
     const std::vector<uint16_t> encoded = tokens_of_text(description_, wanted);
     numbers.assign(encoded.begin(), encoded.end());
   }
-  const Spoken spoken = voice_.speak(weights.front(), numbers, {});
+  const SynthesizedMel spoken = voice_.synthesize(weights.front(), numbers, {});
   samples.pictures.push_back(heat_map("mel_spoken", "as the voice speaks it", spoken.mel.t()));
   GriffinLimOptions options;
   options.threads = available_cores();

@@ -142,7 +142,7 @@ def test_without_a_terminal_there_is_one_plain_line_per_second(watch):
 
 
 @pytest.mark.parametrize("more, says", [
-    ({"MYXTTS_NVML_LIBRARY": "/nowhere/libnvidia-ml.so.1"}, "so there is no GPU"),
+    ({"MYXTTS_NVML_LIBRARY": "/nowhere/libnvidia-ml.so.1"}, "cannot load the NVIDIA driver"),
     ({"FAKE_NVML_FAILS": "init"}, "Driver Not Loaded"),
     ({"FAKE_NVML_GPUS": "0"}, "finds no GPU"),
 ])

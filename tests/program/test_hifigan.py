@@ -8,9 +8,9 @@ import torch
 from conftest import BINARY, HANG_S
 from torch.nn import functional
 
-TOOL = BINARY.parent / "tests" / "hifigan_sound"
+TOOL = BINARY.parent / "tests" / "hifigan_waveform"
 FRAMES = 5
-pytestmark = pytest.mark.skipif(not TOOL.exists(), reason="built without libtorch, so there is no hifigan_sound to compare")
+pytestmark = pytest.mark.skipif(not TOOL.exists(), reason="built without libtorch, so there is no hifigan_waveform to compare")
 
 
 def layers():
@@ -111,7 +111,7 @@ def test_a_tensor_that_does_not_belong_is_named(weights, mel, tmp_path):
     more = {**weights, "resblocks.12.convs1.0.weight": torch.zeros(1)}
     assert "no tensor 'resblocks.12.convs1.0.weight'" in sound(tmp_path, more, mel, status=1)
     wrong = {**weights, "ups.1.weight": weights["ups.1.weight"].transpose(0, 1)}
-    assert "'ups.1.weight' is [128, 256, 16]; in the generator V1 it is [256, 128, 16]" in sound(tmp_path, wrong, mel, status=1)
+    assert "'ups.1.weight' has shape [128, 256, 16]; the HiFi-GAN V1 generator needs [256, 128, 16]" in sound(tmp_path, wrong, mel, status=1)
     half = split(weights, ".weight_g", ".weight_v")
     del half["conv_pre.weight_g"]
     assert "'conv_pre.weight_g' is missing" in sound(tmp_path, half, mel, status=1)

@@ -1,8 +1,8 @@
-// Uses the formats of src/artifacts from the outside, for tests that compare with other readers and writers of them.
-//   artifacts_tool copy FROM TO              a safetensors file, checked, read and written again
-//   artifacts_tool events FOLDER [STEP]      scalars, an image, a sound and a text; continuing from STEP
-//   artifacts_tool heatmap FILE ROWS COLUMNS SCALE FLIP    values from standard input, as text
-//   artifacts_tool report FOLDER FILE        the page of a run
+// Reads and writes the formats of src/artifacts, for tests against other implementations.
+//   artifacts_tool copy FROM TO              verifies, reads and rewrites a safetensors file
+//   artifacts_tool events FOLDER [STEP]      scalars, an image, audio and text; resuming from STEP
+//   artifacts_tool heatmap FILE ROWS COLUMNS SCALE FLIP    values as text from standard input
+//   artifacts_tool report FOLDER FILE        HTML report of a run
 #include "artifacts/png.h"
 #include "artifacts/run_report.h"
 #include "artifacts/safetensors.h"

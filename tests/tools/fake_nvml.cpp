@@ -1,10 +1,10 @@
-// A stand-in for NVIDIA's libnvidia-ml.so.1 that plays a GPU whose load is a square wave in time:
+// Fake libnvidia-ml.so.1 that simulates a GPU with a square-wave load:
 //   FAKE_NVML_WAVE=LOW,HIGH,PERIOD_S   per cent; half of each period at HIGH; a period of 0 stays at HIGH
-//   FAKE_NVML_GPUS=N                   how many there are [2]
-//   FAKE_NVML_GPM=1                    the cards count SM and tensor activity, as a Hopper does
-//   FAKE_NVML_REASONS=BITS             why clocks are held down [0]
-//   FAKE_NVML_FAILS=init               the driver does not start
-// The layouts are written down a second time, from NVML's documentation, not taken from src/device/nvml.h.
+//   FAKE_NVML_GPUS=N                   number of GPUs [2]
+//   FAKE_NVML_GPM=1                    GPM counters of SM and tensor activity, as on Hopper
+//   FAKE_NVML_REASONS=BITS             throttle reasons [0]
+//   FAKE_NVML_FAILS=init               nvmlInit fails
+// The layouts are declared independently from the NVML documentation, not taken from src/device/nvml.h.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -26,7 +26,7 @@ std::string setting(const char* name, const char* otherwise) {
 
 unsigned gpus() { return static_cast<unsigned>(std::stoi(setting("FAKE_NVML_GPUS", "2"))); }
 
-// The mean of the wave between two times.
+// Mean of the wave between two times.
 double load(double from_s, double to_s) {
   double low = 0, high = 100, period = 0;
   if (std::sscanf(setting("FAKE_NVML_WAVE", "0,100,0").c_str(), "%lf,%lf,%lf", &low, &high, &period) != 3) return -1;
@@ -37,9 +37,9 @@ double load(double from_s, double to_s) {
   return low + (high - low) * (busy_s(to_s) - busy_s(from_s)) / (to_s - from_s);
 }
 
-double load_now() { return load(now_s() - 0.17, now_s()); }  // NVML's utilisation is a mean over a window
+double load_now() { return load(now_s() - 0.17, now_s()); }  // NVML averages utilisation over a window
 
-// A handle is the GPU's number plus one.
+// A handle is the GPU index plus one.
 unsigned number_of(void* device) { return static_cast<unsigned>(reinterpret_cast<size_t>(device)) - 1; }
 
 }  // namespace
@@ -84,7 +84,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   return done;
 }
 
-// GPU N sits on bus N + 1.
+// GPU N is on bus N + 1.
 int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** device) {
   unsigned domain = 0, bus = 0;
   if (std::sscanf(id, "%x:%x:", &domain, &bus) != 2 || bus < 1 || bus > gpus()) return not_found;

@@ -1,6 +1,6 @@
-// step_dump IN.safetensors OUT.safetensors: one step's losses and gradients, for tests/program/test_parity.py, which
-// compares them with PyTorch's. IN holds `model.*`, the batch and what is random; its metadata the size and the mel's
-// mean and deviation.
+// step_dump IN.safetensors OUT.safetensors: losses and gradients of one step, which tests/program/test_parity.py
+// compares with PyTorch. IN holds `model.*`, the batch and the noise; its metadata holds the size, mel_mean and
+// mel_std.
 #include "model/voice.h"
 #include "synth/tensor_view.h"
 
@@ -26,7 +26,7 @@ void dump(const char* in, const char* out) {
   spec.vocabulary = file.tensor("model.encoder.embedding").shape[0];
   spec.n_mels = batch.mel.size(2);
   spec.mel_mean = std::stod(file.metadata().at("mel_mean"));
-  spec.mel_deviation = std::stod(file.metadata().at("mel_std"));
+  spec.mel_std = std::stod(file.metadata().at("mel_std"));
   const Voice voice(spec);
   const at::Tensor flat = at::zeros({voice.layout().elements()});
   const std::vector<at::Tensor> views = voice.layout().views(flat);

@@ -7,7 +7,7 @@ namespace {
 
 [[noreturn]] void missing(const std::string& name) {
   fail_as(ErrorCode::unreadable, "audio", "{} is not a WAV file, and this build has no libsndfile", name,
-          way_out("install libsndfile1-dev and build again"));
+          way_out("install libsndfile1-dev and rebuild"));
 }
 
 }  // namespace

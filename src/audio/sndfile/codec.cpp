@@ -66,8 +66,8 @@ struct VirtualFile {
 SF_VIRTUAL_IO virtual_calls = {VirtualFile::length_of, VirtualFile::seek, VirtualFile::read, VirtualFile::write,
                                VirtualFile::tell};
 
-// The MP3 decoder inside libsndfile writes notes about damaged files to stderr, and cannot be told not to. While any
-// thread decodes one, stderr leads nowhere; the error itself is thrown.
+// The MP3 decoder of libsndfile prints warnings about damaged files to stderr, with no option to disable them.
+// Redirects stderr to /dev/null while any thread decodes MP3; the error itself is thrown.
 class QuietStderr {
  public:
   explicit QuietStderr(bool wanted) : wanted_(wanted) {
@@ -106,7 +106,7 @@ class QuietStderr {
   const bool wanted_;
 };
 
-// The formats that libsndfile tells by their first bytes are not MP3; everything else it tries as one.
+// libsndfile tries MP3 for everything that it does not recognise by its first bytes.
 bool may_be_mp3(const ByteSource& source) {
   char magic[4] = {};
   source.read_at(0, std::as_writable_bytes(std::span(magic)));
@@ -128,7 +128,7 @@ struct OpenClip {
     if (!handle) {
       std::string reason = sf_strerror(nullptr);
       std::erase_if(reason, [](char c) { return c == '\n' || c == '.'; });
-      if (reason.find("pipe") != std::string::npos) reason = "no audio was found in it";  // what it says of empty MP3s
+      if (reason.find("pipe") != std::string::npos) reason = "no audio was found in it";  // its message for empty MP3s
       fail_as(ErrorCode::unreadable, "audio", "{} cannot be decoded: {} (at byte {})", source.name, reason,
               at_byte(file.furthest_read));
     }
@@ -166,7 +166,7 @@ void store_word(std::span<std::byte> at, uint32_t value) {
   for (size_t i = 0; i < 4; ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-// An Ogg stream carries a random serial number; one that follows from its content makes files reproducible.
+// Replaces the random Ogg serial number by a content hash, to make files reproducible.
 void fix_ogg_serial(std::vector<std::byte>& bytes, uint32_t serial) {
   constexpr size_t header_bytes = 27, serial_at = 14, checksum_at = 22, segments_at = 26;
   for (size_t at = 0; at + header_bytes <= bytes.size();) {
@@ -216,7 +216,7 @@ std::vector<float> codec_read_mono(const ByteSource& source, uint64_t first, uin
     if (got < want) break;
   }
   const uint64_t expected = std::min(count, claimed - std::min(claimed, first));
-  // An MP3's length may be an estimate; the other formats know theirs.
+  // The length of an MP3 may be an estimate; other formats store it.
   if (mono.size() < expected && (format_name(clip.info) != "mp3" || mono.empty())) {
     fail_as(ErrorCode::unreadable, "audio", "{} breaks off after {} of {} samples (at byte {})", source.name,
             first + mono.size(), claimed, at_byte(clip.file.furthest_read));
@@ -236,7 +236,7 @@ void codec_write(const std::filesystem::path& path, const std::string& format, s
     if (!handle)
       fail("audio", "{} cannot be written as {} at {} Hz: {}", path.string(), format, sample_rate,
            sf_strerror(nullptr));
-    // Vorbis encodes on the stack what it is given at once: small pieces.
+    // Write small chunks, because Vorbis encodes each call on the stack.
     constexpr size_t frames_at_once = 4096;
     for (size_t at = 0; at < samples.size(); at += frames_at_once) {
       const std::span piece = samples.subspan(at, std::min(frames_at_once, samples.size() - at));

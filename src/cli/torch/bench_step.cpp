@@ -46,12 +46,12 @@ std::vector<int64_t> read_lengths(const std::string& file) {
 
 std::string describe(const StepBench& bench, int64_t parameters, const std::string& batch) {
   const bool gpu = bench.device >= 0;
-  return fmt::format("step, {} ({:.1f} million weights), {}, {}, {}", bench.size, static_cast<double>(parameters) / 1e6,
-                     batch, gpu && bench.half ? "bfloat16" : "float",
+  return fmt::format("step, {} ({:.1f} million parameters), {}, {}, {}", bench.size,
+                     static_cast<double>(parameters) / 1e6, batch, gpu && bench.half ? "bfloat16" : "float",
                      bench.fused ? "fused kernels" : "plain operations") +
          (!gpu            ? ""
-          : bench.capture ? ", recorded"
-                          : ", not recorded");
+          : bench.capture ? ", captured"
+                          : ", not captured");
 }
 
 // What every form of this bench writes; nothing is known of the limit without --tera-flops.
@@ -96,8 +96,8 @@ int bench_varying(const Options& options, const StepBench& bench, const std::str
                   const std::string& json_file, const Console& console) {
   const std::vector<int64_t> lengths = read_lengths(options.lengths_file);
   const VaryingTimes times = measure_varying_step(bench, lengths, options.shape_buckets);
-  const Spread step = spread_of(times.step_ms);
-  const double mean = step.mean, median = step.p50, longest = step.most, cv = step.variation;
+  const SummaryStats step = summarize(times.step_ms);
+  const double mean = step.mean, median = step.p50, longest = step.max, cv = step.cv;
   const double audio_s_per_s = times.audio_s / (mean * static_cast<double>(times.step_ms.size()) * 1e-3);
   const auto [shortest_length, longest_length] = std::minmax_element(lengths.begin(), lengths.end());
   const std::string what =
@@ -107,7 +107,7 @@ int bench_varying(const Options& options, const StepBench& bench, const std::str
   console.info("{}, on {}", what, device);
   console.info("  {:>10.2f} ms  (mean of {} steps; median {:.2f}, longest {:.2f}, cv {:.1f} %)", mean,
                times.step_ms.size(), median, longest, 100 * cv);
-  console.info("  {:>10.0f} s of audio a second; {:.1f} % of the frames are padding", audio_s_per_s,
+  console.info("  {:>10.0f} s of audio per second; {:.1f} % of the frames are padding", audio_s_per_s,
                100 * times.padding);
   if (times.captures > 0) {
     console.info("  {:>10} captured in {:.2f} s", counted(static_cast<uint64_t>(times.captures), "step"),
@@ -134,7 +134,7 @@ int bench_varying(const Options& options, const StepBench& bench, const std::str
   return 0;
 }
 
-int bench_step(const Options& options, const std::string& json_file, const Console& console) {
+StepBench resolve(const Options& options) {
   StepBench bench = options.bench;
   if (bench.rows < 1 || bench.tokens < 1 || bench.frames < bench.tokens || bench.repeats < 1 || bench.steps_each < 1) {
     reject_input("bench",
@@ -145,31 +145,50 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
   if (options.level == "basic") bench.half = bench.capture = bench.fused = false;
   if (options.kernels && !gpu) reject_input("bench", "--kernels is for a GPU", way_out("give --device cuda:N"));
   bench.profiled_steps = options.kernels ? 5 : 0;
-  const std::string name = gpu ? device_name(bench.device) : "CPU";
+  return bench;
+}
+
+double limit_ms_of(const StepTimes& times, const Options& options) {
+  return options.tera_flops > 0 ? times.flop / (options.tera_flops * 1e12) * 1e3 : 0;
+}
+
+void print(const StepTimes& times, const StepBench& bench, const Options& options, const Console& console) {
+  const SummaryStats step = summarize(times.step_ms);
+  const double limit_ms = limit_ms_of(times, options);
+  const bool captured = bench.device >= 0 && bench.capture;
+  console.info("  {:>10.2f} ms  (median of {} x {} steps, cv {:.2f} %){}", step.p50, times.step_ms.size(),
+               bench.steps_each, 100 * step.cv, captured ? fmt::format(", captured in {:.2f} s", times.capture_s) : "");
+  console.info("  {:>10.2f} TFLOP per step, {:.1f} TFLOP/s", times.flop / 1e12, times.flop / step.p50 * 1e3 / 1e12);
+  if (limit_ms > 0) {
+    console.info("  {:>10.2f} ms is the arithmetic's floor at {:g} TFLOP/s: {:.0f} % of it is reached", limit_ms,
+                 options.tera_flops, 100 * limit_ms / step.p50);
+  }
+  if (times.memory_bytes > 0) {
+    console.info("  {:>10.2f} GB of GPU memory, {:.2f} GB by the estimate that batch sizes are chosen by",
+                 times.memory_bytes / 1e9, times.estimated_bytes / 1e9);
+  }
+  show_kernels(times.kernels, console);
+}
+
+int bench_step(const Options& options, const std::string& json_file, const Console& console) {
+  const StepBench bench = resolve(options);
+  const std::string name = bench.device >= 0 ? device_name(bench.device) : "CPU";
   if (!options.lengths_file.empty()) return bench_varying(options, bench, name, json_file, console);
   const StepTimes times = measure_step(bench);
-  const Spread step = spread_of(times.step_ms);
-  const double median = step.p50, cv = step.variation;
-  const double rate = times.flop / (median * 1e-3) / 1e12;
   const std::string what = describe(bench, times.parameters,
                                     fmt::format("{} x {} frames x {} tokens", bench.rows, bench.frames, bench.tokens));
   console.info("{}, on {}", what, name);
-  console.info(
-      "  {:>10.2f} ms  (median of {} x {} steps, cv {:.2f} %){}", median, times.step_ms.size(), bench.steps_each,
-      100 * cv,
-      times.capture_s > 0 && gpu && bench.capture ? fmt::format(", captured in {:.2f} s", times.capture_s) : "");
-  console.info("  {:>10.2f} TFLOP a step, {:.1f} TFLOP/s", times.flop / 1e12, rate);
-  const double limit_ms = options.tera_flops > 0 ? times.flop / (options.tera_flops * 1e12) * 1e3 : 0;
-  if (limit_ms > 0) {
-    console.info("  {:>10.2f} ms is the arithmetic's floor at {:g} TFLOP/s: {:.0f} % of it is reached", limit_ms,
-                 options.tera_flops, 100 * limit_ms / median);
-  }
-  show_kernels(times.kernels, console);
+  print(times, bench, options, console);
   if (!json_file.empty()) {
-    nlohmann::ordered_json json =
-        figures_of(what, name, median, limit_ms, options.tera_flops, times.step_ms.size(), cv);
+    const SummaryStats step = summarize(times.step_ms);
+    nlohmann::ordered_json json = figures_of(what, name, step.p50, limit_ms_of(times, options), options.tera_flops,
+                                             times.step_ms.size(), step.cv);
     json["tflop"] = times.flop / 1e12;
     json["capture_s"] = times.capture_s;
+    if (times.memory_bytes > 0) {
+      json["memory_bytes"] = times.memory_bytes;
+      json["estimated_bytes"] = times.estimated_bytes;
+    }
     for (const KernelTime& kernel : times.kernels) {
       json["kernels"].push_back({{"name", kernel.name}, {"launches", kernel.launches}, {"ms", kernel.ms}});
     }

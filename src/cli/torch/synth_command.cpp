@@ -20,7 +20,7 @@ namespace {
 struct Options {
   std::string checkpoint, text, text_file, out, device = "cpu";
   std::string vocoder;
-  SpeakOptions how;
+  SynthesisOptions how;
 };
 
 std::vector<std::string> read_lines(const std::string& name) {
@@ -50,7 +50,7 @@ int synthesise(const Options& options, const Console& console) {
     reject_input("synth", "give either --text or --text-file (a file with one text a line, or - for standard input)");
   }
   if (options.out.empty()) reject_input("synth", "no file to write is named", way_out("give --out FILE.wav"));
-  const SpeakOptions& speak = options.how;
+  const SynthesisOptions& speak = options.how;
   if (options.checkpoint.empty()) reject_input("synth", "no voice is named", way_out("give --checkpoint FILE"));
   if (speak.steps < 1 || speak.steps > 1000)
     reject_input("synth", "--steps is {}", speak.steps, way_out("it must be from 1 to 1000"));

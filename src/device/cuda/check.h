@@ -1,4 +1,4 @@
-// Turns a CUDA status into an Error that names the call.
+// Converts a CUDA error into an Error that names the call.
 #pragma once
 
 #include "base/error.h"

@@ -28,7 +28,7 @@ std::string device_bus_id(int device) {
   return id.data();
 }
 
-bool can_reach(int device, int other) {
+bool can_access_peer(int device, int other) {
   int can = 0;
   return device == other || (cudaDeviceCanAccessPeer(&can, device, other) == cudaSuccess && can == 1);
 }
@@ -46,9 +46,9 @@ int parse_device(const std::string& text) {
     const char* end = text.data() + text.size();
     if (std::from_chars(text.data() + 5, end, device).ptr != end) device = -1;
   }
-  if (device < 0) reject_input("device", "'{}' is not a device", text, way_out("it may be cpu or cuda:N"));
+  if (device < 0) reject_input("device", "'{}' is not a device", text, way_out("use cpu or cuda:N"));
   if (device >= device_count())
-    reject_input("device", "there is no {}: this machine has {} usable GPUs", text, device_count());
+    reject_input("device", "there is no {}", text, way_out("this machine has {} usable GPUs", device_count()));
   return device;
 }
 
@@ -130,7 +130,7 @@ double DeviceTimer::stop_ms(StreamHandle stream) {
   return ms;
 }
 
-// A ring of pairs of events: `first` is the oldest that has not been read.
+// A ring of event pairs; `first` is the oldest unread.
 struct BusyClock::State {
   static constexpr size_t size = 256;
   std::array<cudaEvent_t, size> begins{}, ends{};
@@ -154,25 +154,25 @@ struct BusyClock::State {
   }
 };
 
-StreamMark::StreamMark(int device) {
+DeviceEvent::DeviceEvent(int device) {
   CUDA_CHECK(cudaSetDevice(device));
   CUDA_CHECK(cudaEventCreateWithFlags(reinterpret_cast<cudaEvent_t*>(&event_), cudaEventDisableTiming));
 }
 
-StreamMark::~StreamMark() { cudaEventDestroy(static_cast<cudaEvent_t>(event_)); }
+DeviceEvent::~DeviceEvent() { cudaEventDestroy(static_cast<cudaEvent_t>(event_)); }
 
-void StreamMark::set(StreamHandle stream) { CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event_), stream)); }
+void DeviceEvent::record(StreamHandle stream) { CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event_), stream)); }
 
-bool StreamMark::reached() const {
+bool DeviceEvent::is_complete() const {
   const cudaError_t status = cudaEventQuery(static_cast<cudaEvent_t>(event_));
   if (status != cudaErrorNotReady) CUDA_CHECK(status);
   return status == cudaSuccess;
 }
 
-void StreamMark::wait() const { CUDA_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event_))); }
+void DeviceEvent::wait() const { CUDA_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event_))); }
 
 BusyClock::BusyClock(int device, size_t ahead) : state_(std::make_unique<State>()) {
-  state_->ahead = std::clamp<size_t>(ahead, 1, State::size - 1);  // the piece before the first is needed too
+  state_->ahead = std::clamp<size_t>(ahead, 1, State::size - 1);  // the piece before the first is needed as well
   CUDA_CHECK(cudaSetDevice(device));
   for (auto* events : {&state_->begins, &state_->ends}) {
     for (cudaEvent_t& event : *events) CUDA_CHECK(cudaEventCreate(&event));

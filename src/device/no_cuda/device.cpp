@@ -8,8 +8,8 @@ namespace myxtts {
 namespace {
 
 [[noreturn]] void missing() {
-  reject_input("device", "this build has no GPU parts",
-               way_out("install the CUDA toolkit and build again, or use the cpu"));
+  reject_input("device", "this build has no CUDA",
+               way_out("install the CUDA toolkit and rebuild, or use --device cpu"));
 }
 
 }  // namespace
@@ -17,7 +17,7 @@ namespace {
 int device_count() { return 0; }
 std::string device_name(int) { missing(); }
 std::string device_bus_id(int) { missing(); }
-bool can_reach(int, int) { missing(); }
+bool can_access_peer(int, int) { missing(); }
 DeviceMemory device_memory(int) { missing(); }
 int parse_device(const std::string&) { missing(); }
 DeviceBuffer::DeviceBuffer(int, size_t) { missing(); }
@@ -44,11 +44,11 @@ void DeviceTimer::start(StreamHandle) { missing(); }
 double DeviceTimer::stop_ms(StreamHandle) { missing(); }
 
 struct BusyClock::State {};
-StreamMark::StreamMark(int) { missing(); }
-StreamMark::~StreamMark() = default;
-void StreamMark::set(StreamHandle) { missing(); }
-bool StreamMark::reached() const { missing(); }
-void StreamMark::wait() const { missing(); }
+DeviceEvent::DeviceEvent(int) { missing(); }
+DeviceEvent::~DeviceEvent() = default;
+void DeviceEvent::record(StreamHandle) { missing(); }
+bool DeviceEvent::is_complete() const { missing(); }
+void DeviceEvent::wait() const { missing(); }
 
 BusyClock::BusyClock(int, size_t) { missing(); }
 BusyClock::~BusyClock() = default;

@@ -12,9 +12,9 @@
 namespace myxtts {
 namespace {
 
-// What the filters gave before the logarithm.
+// Inverts the logarithm and normalisation of a mel value.
 float linear_mel(const MelSpec& spec, float value) {
-  // Far above any sound, and its square still a float.
+  // Far above any signal, with a square that fits a float.
   constexpr double loudest = 1e9;
   double x = value;
   if (spec.range == MelRange::whisper) x = 4.0 * x - 4.0;
@@ -22,10 +22,10 @@ float linear_mel(const MelSpec& spec, float value) {
   if (spec.log == MelLog::ln) x = std::exp(x) - spec.log_offset;
   if (spec.log == MelLog::log10) x = std::pow(10.0, x) - spec.log_offset;
   const double largest = spec.mel_power == 2 ? loudest * loudest : loudest;
-  return x > 0.0 ? static_cast<float>(std::min(x, largest)) : 0.0F;  // NaN is not above 0
+  return x > 0.0 ? static_cast<float>(std::min(x, largest)) : 0.0F;  // also maps NaN to 0
 }
 
-// The clip with its padding, as the frames see it: overlapping frames are summed in it and read from it.
+// The clip including its padding: frames are read from it and overlap-added into it.
 class PaddedSignal {
  public:
   PaddedSignal(const GriffinLimTables& tables, int64_t frames, int64_t samples)
@@ -51,8 +51,7 @@ class PaddedSignal {
     pad();
   }
 
-  // The clip whose frames are nearest to the given ones, in the sense of least squares. What the frames hold of the
-  // padding counts for the samples that the padding repeats.
+  // Least-squares inverse STFT. Padding contributes to the samples that it repeats.
   void set_from_strips(const std::vector<float>& strips) {
     std::fill(values_.begin(), values_.end(), 0.0F);
     const size_t length = tables_.strip_samples();
@@ -69,7 +68,7 @@ class PaddedSignal {
   }
 
  private:
-  // Calls `body(padding, repeated)` with the places of each sample of the padding and of the one that it repeats.
+  // Calls `body(padding, repeated)` with the index of each padding sample and of the sample that it repeats.
   template <typename Body>
   void for_padding(const Body& body) const {
     const auto visit = [&](int64_t i) {
@@ -97,7 +96,7 @@ class PaddedSignal {
       }
     }
     fold(squares);
-    // Where windows hardly reach, a sample would be a little noise divided by next to nothing.
+    // Samples with almost no window weight would amplify noise.
     const double least = std::max(1e-3 * *std::max_element(squares.begin(), squares.end()), 1e-12);
     for (int64_t i = 0; i < samples_; ++i) {
       gains_.push_back(static_cast<float>(1.0 / std::max(squares[static_cast<size_t>(before_ + i)], least)));
@@ -108,17 +107,17 @@ class PaddedSignal {
   int64_t before_, samples_, end_;
   bool reflects_;
   std::vector<float> values_;
-  std::vector<float> gains_;  // per sample of the clip, the inverse of the squared windows over it
+  std::vector<float> gains_;  // per sample: 1 / sum of squared windows
 };
 
-// Calls `body(first, end)` for parts of [0, count), one a thread.
+// Calls `body(first, end)` for parts of [0, count), one per thread.
 void in_parts(size_t count, size_t threads, const std::function<void(size_t, size_t)>& body) {
   const size_t parts = std::clamp<size_t>(threads, 1, count);
   if (parts == 1) return body(0, count);
   parallel_for(parts, parts, [&](size_t part) { body(count * part / parts, count * (part + 1) / parts); });
 }
 
-// Of the frames from `first` on; what is beyond the last one is silent.
+// For the frames from `first` on; frames after the last are silent.
 void find_magnitudes(const GriffinLimTables& tables, const GriffinLimKernel& kernel, std::span<const float> mel,
                      size_t first, EightFloats* magnitude, EightFloats* scratch) {
   const MelSpec& spec = tables.spec;
@@ -203,7 +202,7 @@ std::vector<float> griffin_lim(const MelSpec& spec, std::span<const float> mel, 
   std::vector<float> strips(blocks * tables.strip_samples());
   const auto share = static_cast<float>(options.momentum / (1.0 + options.momentum));
   for (int iteration = 0; iteration <= options.iterations; ++iteration) {
-    const float share_now = iteration < 2 ? 0.0F : share;  // before, there is but noise to be pushed on from
+    const float share_now = iteration < 2 ? 0.0F : share;  // momentum needs two estimates first
     in_parts(blocks, options.threads, [&](size_t first, size_t end) {
       std::vector<EightFloats> scratch(tables.scratch_values());
       for (size_t block = first; block < end; ++block) {

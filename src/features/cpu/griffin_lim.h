@@ -1,6 +1,6 @@
-// A voice without a vocoder: sound whose mel is the given one, by the fast Griffin-Lim algorithm (Perraudin, Balazs and
-// Søndergaard, 2013). What a mel has lost, the phases and the detail between its filters, is made up; it sounds a
-// little like a tin can and needs no training. Any thread.
+// Waveform from a mel without a neural vocoder, by the fast Griffin-Lim algorithm (Perraudin, Balazs and Søndergaard,
+// 2013). Phase and detail between the filters are estimated, so it sounds metallic, but it needs no training. Any
+// thread.
 #pragma once
 
 #include "features/mel_spec.h"
@@ -13,17 +13,17 @@ namespace myxtts {
 
 struct GriffinLimOptions {
   int iterations = 60;
-  double momentum = 0.99;  // 0: the algorithm of Griffin and Lim; 1 and more may not settle
-  uint64_t seed = 1;       // of the first phases
-  size_t threads = 1;      // the result is the same to the last bit for any number
+  double momentum = 0.99;  // 0: plain Griffin-Lim; 1 or more may diverge
+  uint64_t seed = 1;       // of the initial phases
+  size_t threads = 1;      // results are bit-identical for any number
 };
 
-// Samples of the sound that `frames` frames describe: what `spec.frames` counts as so many, and a whole number of hops.
+// Length in samples of the waveform of `frames` frames: a multiple of the hop for which spec.frames() gives `frames`.
 int64_t griffin_lim_samples(const MelSpec& spec, int64_t frames);
 
-// `mel` is [frames, n_mels] as MelCpu computes it, with the convention's own logarithm, mean and standard deviation.
-// NaN counts as silence, and no value as louder than a float can hold. Samples may leave [-1, 1] where the mel does.
-// Throws Error for a convention that spreads each clip over a fixed range (tf_signal): its level is not in the mel.
+// `mel` is [frames, n_mels] as computed by MelCpu, with the logarithm, mean and std of the convention. NaN counts as
+// silence. Samples may exceed [-1, 1] if the mel is too loud. Throws Error for a convention that normalises each clip
+// to a fixed range (tf_signal), because the level is not in the mel.
 std::vector<float> griffin_lim(const MelSpec& spec, std::span<const float> mel, int64_t frames,
                                const GriffinLimOptions& options = {});
 

@@ -1,5 +1,5 @@
-// The inner part of Griffin-Lim: eight frames at a time, one in each lane of a vector. Compiled for AVX2 and for any
-// CPU with results that are equal to the last bit, like mel_kernel.h.
+// Inner loops of Griffin-Lim: eight frames at a time, one per vector lane. Compiled for AVX2 and for any CPU with
+// bit-identical results, like mel_kernel.h.
 #pragma once
 
 #include "features/cpu/lane_fft.h"
@@ -13,27 +13,26 @@ struct GriffinLimTables {
   explicit GriffinLimTables(const MelSpec& spec);
 
   MelSpec spec;
-  std::vector<float> window;     // [n_fft], for taking a frame apart
-  std::vector<float> synthesis;  // [n_fft], the window with every constant factor of the way back
+  std::vector<float> window;     // [n_fft], analysis window
+  std::vector<float> synthesis;  // [n_fft], synthesis window including the scale of the inverse FFT
   std::vector<FftPass<float>> passes;
   std::vector<float> untangle;
   std::vector<MelFilter> filters;
-  std::vector<float> weights;          // of all filters, one after another
-  std::vector<float> inverse_weights;  // per bin, of the sum of the filters' weights; 0 where no filter reaches
+  std::vector<float> weights;          // of all filters, concatenated
+  std::vector<float> inverse_weights;  // per bin: 1 / sum of the filter weights; 0 for bins without a filter
 
-  size_t strip_samples() const;   // what eight neighbouring frames cover
-  size_t scratch_values() const;  // that either function below needs
+  size_t strip_samples() const;   // samples covered by eight neighbouring frames
+  size_t scratch_values() const;  // floats needed by either function below
 };
 
 struct GriffinLimKernel {
-  // The magnitudes [bins], or powers, whose mel is `mel` [n_mels], as near as positive numbers come to it. Smooth
-  // between the filters' centres, since nothing in a mel says otherwise.
+  // Nonnegative magnitudes (or powers) [bins] whose mel approximates `mel` [n_mels], smooth between filter centres.
   void (*magnitudes)(const GriffinLimTables& tables, const EightFloats* mel, EightFloats* magnitude,
                      EightFloats* scratch);
 
-  // One step: eight frames of `signal` (frame i at i * hop_length) get the magnitudes [bins] that they should have and
-  // keep their phase, pushed on by `momentum_share` of what the last step found; their windowed sum goes to `strip`.
-  // `previous` [bins][re, im] is the memory of that step, zeros at first.
+  // One iteration: imposes the target magnitudes [bins] on eight frames of `signal` (frame i at i * hop_length),
+  // keeping their phase with momentum `momentum_share`, and overlap-adds them into `strip`. `previous` [bins][re, im]
+  // holds the last estimate, zeros at first.
   void (*step)(const GriffinLimTables& tables, const float* signal, const EightFloats* magnitude, float momentum_share,
                EightFloats* previous, float* strip, EightFloats* scratch);
 };

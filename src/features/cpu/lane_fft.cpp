@@ -7,9 +7,9 @@ namespace myxtts {
 namespace {
 
 template <typename Scalar>
-void push_turn(std::vector<Scalar>& turns, double angle) {
-  turns.push_back(static_cast<Scalar>(std::cos(angle)));
-  turns.push_back(static_cast<Scalar>(std::sin(angle)));
+void push_turn(std::vector<Scalar>& twiddles, double angle) {
+  twiddles.push_back(static_cast<Scalar>(std::cos(angle)));
+  twiddles.push_back(static_cast<Scalar>(std::sin(angle)));
 }
 
 }  // namespace
@@ -40,9 +40,9 @@ std::vector<FftPass<Scalar>> plan_fft(int points) {
 
 template <typename Scalar>
 std::vector<Scalar> untangling_turns(int n_fft) {
-  std::vector<Scalar> turns;
-  for (int k = 0; k <= n_fft / 4; ++k) push_turn(turns, -2.0 * std::numbers::pi * k / n_fft);
-  return turns;
+  std::vector<Scalar> twiddles;
+  for (int k = 0; k <= n_fft / 4; ++k) push_turn(twiddles, -2.0 * std::numbers::pi * k / n_fft);
+  return twiddles;
 }
 
 template std::vector<FftPass<float>> plan_fft(int);

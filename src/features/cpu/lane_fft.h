@@ -1,5 +1,5 @@
-// Tables of the CPU's transforms, which take eight frames at a time, one in each lane of a vector. The transform itself
-// (lane_fft.inc) is compiled for AVX2 and for any CPU; without contraction both round alike.
+// Tables of the CPU FFT, which transforms eight frames at a time, one per vector lane. The FFT itself (lane_fft.inc) is
+// compiled for AVX2 and for any CPU; without FMA contraction both round alike.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@ namespace myxtts {
 constexpr int mel_lanes = 8;
 constexpr size_t scratch_alignment = 64;  // bytes
 
-// One value of eight frames.
+// One value for each of eight frames.
 struct alignas(32) EightFloats {
   float lane[mel_lanes] = {};
 };
 
-// One pass of the transform: `radix` inputs `stride * groups` apart become `radix` outputs `stride` apart.
+// One Stockham pass: `radix` inputs `stride * groups` apart become `radix` outputs `stride` apart.
 template <typename Scalar>
 struct FftPass {
   int radix = 0;
@@ -24,11 +24,11 @@ struct FftPass {
   std::vector<Scalar> twiddles;  // [groups][radix - 1] of (cos, sin)
 };
 
-// A complex transform; `points` has no prime factors but 2, 3 and 5. For float and double.
+// Complex FFT; `points` may only have the prime factors 2, 3 and 5. For float and double.
 template <typename Scalar>
 std::vector<FftPass<Scalar>> plan_fft(int points);
 
-// (cos, sin) of bins 0 .. n_fft / 4: what makes the transform of n_fft real numbers from that of n_fft / 2 pairs.
+// (cos, sin) of bins 0 .. n_fft / 4: twiddles that turn a complex FFT of n_fft / 2 into a real FFT of n_fft.
 template <typename Scalar>
 std::vector<Scalar> untangling_turns(int n_fft);
 

@@ -13,8 +13,8 @@ namespace myxtts {
 namespace {
 
 template <typename Scalar>
-MelNumbers<Scalar> make_numbers(const MelSpec& spec, const std::vector<MelFilter>& filters) {
-  MelNumbers<Scalar> numbers;
+MelCoefficients<Scalar> make_numbers(const MelSpec& spec, const std::vector<MelFilter>& filters) {
+  MelCoefficients<Scalar> numbers;
   numbers.passes = plan_fft<Scalar>(spec.n_fft / 2);
   numbers.untangle = untangling_turns<Scalar>(spec.n_fft);
   for (const double w : mel_window(spec)) numbers.window.push_back(static_cast<Scalar>(w));
@@ -48,7 +48,7 @@ MelTables::MelTables(const MelSpec& wanted) : spec(wanted) {
     first_bin.push_back(filter.first_bin);
     taps.push_back(static_cast<int>(filter.weights.size()));
   }
-  doubt_shares = myxtts::doubt_shares(spec, filters);
+  rounding_thresholds = myxtts::rounding_thresholds(spec, filters);
   in_float = make_numbers<float>(spec, filters);
   in_double = make_numbers<double>(spec, filters);
 }
@@ -62,7 +62,7 @@ size_t MelTables::scratch_bytes() const {
 struct MelCpu::State {
   MelTables tables;
   EightFrames kernel = kernel_for_this_cpu();
-  std::vector<float> padded;  // the clip with its padding on both sides
+  std::vector<float> padded;  // the clip with padding on both sides
   std::vector<std::byte> scratch;
 
   explicit State(const MelSpec& spec) : tables(spec), scratch(tables.scratch_bytes() + scratch_alignment) {}
@@ -73,7 +73,7 @@ struct MelCpu::State {
     return std::align(scratch_alignment, tables.scratch_bytes(), at, room);
   }
 
-  // The clip from the first window's start to the last window's end.
+  // Samples from the start of the first window to the end of the last.
   void pad(std::span<const float> samples, int64_t frames) {
     const MelSpec& spec = tables.spec;
     const auto length = static_cast<int64_t>(samples.size());
@@ -99,8 +99,7 @@ struct MelCpu::State {
 double mel_cpu_limit_frames_per_s(const MelSpec& spec) {
   const MelTables tables(spec);
   const double n = spec.n_fft, taps = static_cast<double>(tables.in_float.weights.size());
-  const double transform =
-      2.0 * n * std::log2(n) - 4.0 * n;  // a split-radix transform of real input: about the least known
+  const double transform = 2.0 * n * std::log2(n) - 4.0 * n;  // split-radix real FFT: close to the lowest known count
   const double flops = n + transform + 4.0 * tables.bins + 2.0 * taps + 20.0 * spec.n_mels;
   return (has_avx2() ? avx2::peak_flops_per_s() : any_cpu::peak_flops_per_s()) / flops;
 }

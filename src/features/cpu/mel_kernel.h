@@ -1,9 +1,8 @@
-// The inner part of the fast CPU mel: eight frames at a time, one in each lane of a vector, so that every step of the
-// transform is a plain vector operation. The same source is compiled for AVX2 and for any CPU; without contraction
-// both round alike, so the results are equal to the last bit.
+// Inner loops of the fast CPU mel: eight frames at a time, one per vector lane. The same source is compiled for AVX2
+// and for any CPU; without FMA contraction results are bit-identical.
 //
-// Frames are transformed in float; where rounding may have done too much to one (a near-silent band beside a loud one,
-// see rounding.h), the eight are done again in double.
+// Frames are transformed in float. If rounding may exceed the tolerance (see rounding.h), all eight are recomputed in
+// double.
 #pragma once
 
 #include "features/cpu/lane_fft.h"
@@ -14,29 +13,28 @@
 namespace myxtts {
 
 template <typename Scalar>
-struct MelNumbers {
+struct MelCoefficients {
   std::vector<Scalar> window;           // [n_fft]
-  std::vector<FftPass<Scalar>> passes;  // of the complex transform of n_fft / 2 points
-  std::vector<Scalar> untangle;         // (cos, sin) of bins 0 .. n_fft / 4: the real transform from the complex one
-  std::vector<Scalar> weights;          // of all filters, one after another
+  std::vector<FftPass<Scalar>> passes;  // of the complex FFT of n_fft / 2 points
+  std::vector<Scalar> untangle;         // (cos, sin) of bins 0 .. n_fft / 4: real FFT from the complex one
+  std::vector<Scalar> weights;          // of all filters, concatenated
 };
 
 struct MelTables {
   explicit MelTables(const MelSpec& spec);
 
   MelSpec spec;
-  int bins = 0;  // those that a filter uses
+  int bins = 0;  // used by the filters
   std::vector<int> first_bin, taps;
-  std::vector<float> doubt_shares;  // per filter, or empty; see rounding.h
-  MelNumbers<float> in_float;
-  MelNumbers<double> in_double;
+  std::vector<float> rounding_thresholds;  // per filter, or empty; see rounding.h
+  MelCoefficients<float> in_float;
+  MelCoefficients<double> in_double;
 
-  // Bytes of scratch memory that a call needs, aligned to `scratch_alignment`.
+  // Scratch bytes per call, aligned to `scratch_alignment`.
   size_t scratch_bytes() const;
 };
 
-// `frames[lane]` points at n_fft samples; `rows[lane]` receives n_mels values, or is null for a lane that is not
-// needed.
+// `frames[lane]` points to n_fft samples; `rows[lane]` receives n_mels values, or is null for an unused lane.
 using EightFrames = void (*)(const MelTables& tables, const float* const frames[mel_lanes],
                              float* const rows[mel_lanes], void* scratch);
 

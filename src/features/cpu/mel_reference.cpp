@@ -13,7 +13,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// Recursive, any length: splits off its smallest prime factor.
+// Recursive mixed-radix FFT of any length.
 void transform(std::vector<Complex>& x) {
   const size_t n = x.size();
   if (n == 1) return;

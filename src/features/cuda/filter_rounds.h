@@ -1,6 +1,5 @@
-// Deals the mel filters out to the 32 lanes of a warp: rounds in which every lane takes equally many taps. Lanes read
-// neighbouring bins from shared memory, where two lanes of a half-warp collide when their places are equal modulo 16;
-// weights of 0 before a filter's first bin move its place, so that few do.
+// Schedules the mel filters on the 32 lanes of a warp, in rounds with an equal number of taps per lane. Leading zero
+// weights shift the first bin of a filter, to avoid shared-memory bank conflicts within a half-warp.
 #pragma once
 
 #include "features/cuda/mel_kernels.h"
@@ -10,15 +9,15 @@
 
 namespace myxtts::gpu {
 
-struct DealtFilters {
-  std::vector<int> quads;  // per round: taps of a lane / 4
-  std::vector<int> lanes_each;
+struct FilterSchedule {
+  std::vector<int> quads;  // per round: taps per lane / 4
+  std::vector<int> lanes_per_filter;
   std::vector<FilterLane> lanes;  // [round][32]
   std::vector<float4> table;      // [round][quad][32]
-  int collisions = 0;             // extra turns of shared memory that a pass over all rounds costs
+  int bank_conflicts = 0;         // extra shared-memory cycles of one pass over all rounds
 };
 
-// At least `min_rounds` rounds; `doubt_shares` may be empty.
-DealtFilters deal_filters(const std::vector<MelFilter>& filters, const std::vector<float>& doubt_shares);
+// Creates at least `min_rounds` rounds; `rounding_thresholds` may be empty.
+FilterSchedule schedule_filters(const std::vector<MelFilter>& filters, const std::vector<float>& rounding_thresholds);
 
 }  // namespace myxtts::gpu

@@ -1,13 +1,12 @@
-// The kernel for transforms of 1024 points with a hop of 256, which nearly every preset has.
+// Mel kernel for n_fft = 1024 and hop 256, which nearly every preset uses.
 //
-// A warp takes two neighbouring frames as the real and the imaginary part of one complex transform of 1024 = 32 x 32
-// points. Lane j holds samples j, j+32, ...: 32 points in registers. A transform of 32 points in registers, one turn,
-// one exchange through shared memory, and again 32 points in registers; bin k = lane + 32 m is then in register m.
-// Because the hop is 8 x 32 samples, the second frame's point i is the first frame's point i + 8 of the same lane: 40
-// loads serve both. The two spectra come apart by symmetry, so only the bins that a filter uses are finished.
+// A warp computes two neighbouring frames as the real and imaginary part of one complex FFT of 1024 = 32 x 32 points.
+// Lane j holds samples j, j+32, ... in registers: 32-point FFT, twiddles, transpose through shared memory, 32-point
+// FFT. Bin k = lane + 32 m is then in register m. The hop is 8 x 32 samples, so 40 loads per lane serve both frames.
+// The two spectra are separated by symmetry, and only for bins that a filter uses.
 //
-// Samples are counted in 16-bit steps throughout; the window's table takes them to [-1, 1], and halves them for the
-// taking apart. A Hann window's second half is 1 minus its first: half of it is enough.
+// Samples are in 16-bit units; the window table scales them to [-1, 1], with a factor 1/2 for the separation. The
+// second half of a Hann window is 1 minus the first, so half a table is enough.
 #pragma once
 
 #include "features/cuda/mel_device.cuh"
@@ -16,15 +15,14 @@
 
 namespace myxtts::gpu {
 
-// One block to a multiprocessor: 128 registers a thread, just what the transform needs.
+// One block per SM: 128 registers per thread, as the FFT needs.
 constexpr int warps_per_block = 16;
-constexpr int row_stride =
-    34;  // of the exchange: 16-byte reads of a row and 8-byte writes of a column without conflicts
+constexpr int row_stride = 34;  // row stride of the transpose: conflict-free 16-byte row reads and 8-byte column writes
 constexpr float sample_steps = 32768.0F;
 
-// A clip of the batch, looked up once per block.
+// A clip of the batch, loaded once per block.
 struct ClipLine {
-  const void* samples;  // 16-bit, or floats where `frames` is negative
+  const void* samples;  // int16, or float if `frames` is negative
   int length;
   int frames;  // ~frames for floats
 
@@ -36,27 +34,26 @@ struct ClipLine {
   __device__ int frame_count() const { return frames >= 0 ? frames : ~frames; }
 };
 
-// Shared memory of a block: tables, then an exchange for each warp.
+// Shared memory of a block: tables, then a transpose buffer per warp.
 struct Shared1024 {
-  float4 turns[16][32];  // [j / 2][lane]: e^(-2 pi i lane j / 1024) of j and j + 1
-  float window[16][32];  // [i][lane]: of sample 32 i + lane
+  float4 twiddles[16][32];  // [j / 2][lane]: e^(-2 pi i lane j / 1024) of j and j + 1
+  float window[16][32];     // [i][lane]: of sample 32 i + lane
   ClipLine clips[max_clips_1024];
   FilterLane lanes[max_rounds][32];
-  unsigned doubtful[warps_per_block];  // a bit for each of a warp's last 32 pairs
+  unsigned needs_double_bits[warps_per_block];  // a bit for each of a warp's last 32 pairs
   alignas(16) float2 exchange[warps_per_block][32 * row_stride];
   // float4 weights[] follow
 };
 
 __device__ inline float gain_of(const MelParams& p, int clip) { return p.gains == nullptr ? 0.0F : p.gains[clip]; }
 
-// Eight samples 32 apart of a clip that is shorter than what a pair sees. Not inlined: few pairs need it, and its code
-// is long.
+// Loads eight samples 32 apart from a clip shorter than a pair of frames. Not inlined, because it is long and rare.
 __device__ __noinline__ void padded_samples(const Source& source, int start, bool zeros, float (&out)[8]) {
 #pragma unroll
   for (int k = 0; k < 8; ++k) out[k] = source.padded(start + 32 * k, zeros);
 }
 
-// The 40 samples of this lane that a pair sees, in 16-bit steps.
+// Loads the 40 samples of this lane for a pair of frames, in 16-bit units.
 __device__ inline void load_pair(const MelParams& p, const ClipLine& clip, float gain, int start, int lane,
                                  float (&x)[40]) {
   const bool inside = start >= 0 && start + 1280 <= clip.length;
@@ -65,7 +62,7 @@ __device__ inline void load_pair(const MelParams& p, const ClipLine& clip, float
 #pragma unroll
     for (int i = 0; i < 40; ++i) {
       int sample = __ldg(at + 32 * i);
-      asm("" : "+r"(sample));  // as 32 bits: converting 16 of them is four times slower
+      asm("" : "+r"(sample));  // convert from 32 bits: from 16 bits is four times slower
       x[i] = static_cast<float>(sample);
     }
     return;
@@ -93,25 +90,25 @@ __device__ inline void load_pair(const MelParams& p, const ClipLine& clip, float
   }
 }
 
-// Asks for the samples of a pair that comes later: a line for each lane, into the cache.
+// Prefetches the samples of a later pair into the cache, one line per lane.
 __device__ inline void prefetch_pair(const ClipLine& clip, int start, int lane) {
   const int at = start + 64 * lane;
   if (lane > 20 || clip.frames < 0 || at < 0 || at >= clip.length) return;
   asm volatile("prefetch.global.L1 [%0];" ::"l"(static_cast<const int16_t*>(clip.samples) + at));
 }
 
-// Two complex numbers, each times its turn.
-__device__ inline float4 turned(float4 x, float4 turn) {
-  return make_float4(x.x * turn.x - x.y * turn.y, x.x * turn.y + x.y * turn.x, x.z * turn.z - x.w * turn.w,
-                     x.z * turn.w + x.w * turn.z);
+// Multiplies two complex numbers by their twiddles.
+__device__ inline float4 times_twiddles(float4 x, float4 twiddle) {
+  return make_float4(x.x * twiddle.x - x.y * twiddle.y, x.x * twiddle.y + x.y * twiddle.x,
+                     x.z * twiddle.z - x.w * twiddle.w, x.z * twiddle.w + x.w * twiddle.z);
 }
 
-// From points over time to this lane's bins lane + 32 m of the complex spectrum.
+// FFT: windowed samples to bins lane + 32 m of the complex spectrum.
 __device__ inline void transform_1024(const float (&x)[40], const Shared1024& shared, float2* exchange, int lane,
                                       float (&re)[32], float (&im)[32]) {
   {
     float sr[16], si[16], dr[16], di[16];
-    constexpr float whole = 0.5F / sample_steps;  // what a window's two halves add up to
+    constexpr float whole = 0.5F / sample_steps;  // sum of the two window halves
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
       const float w = shared.window[i][lane], v = whole - w;
@@ -129,8 +126,8 @@ __device__ inline void transform_1024(const float (&x)[40], const Shared1024& sh
     float sr[16], si[16], dr[16], di[16];
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      const float4 a = turned(row[j], shared.turns[j][lane]);  // points 2j and 2j + 1
-      const float4 b = turned(row[j + 8], shared.turns[j + 8][lane]);
+      const float4 a = times_twiddles(row[j], shared.twiddles[j][lane]);  // points 2j and 2j + 1
+      const float4 b = times_twiddles(row[j + 8], shared.twiddles[j + 8][lane]);
       sr[2 * j] = a.x + b.x, si[2 * j] = a.y + b.y, dr[2 * j] = a.x - b.x, di[2 * j] = a.y - b.y;
       sr[2 * j + 1] = a.z + b.z, si[2 * j + 1] = a.w + b.w, dr[2 * j + 1] = a.z - b.z, di[2 * j + 1] = a.w - b.w;
     }
@@ -139,15 +136,15 @@ __device__ inline void transform_1024(const float (&x)[40], const Shared1024& sh
   }
 }
 
-// The rounds of filters of most presets, known at compile time, and those of any other.
-struct UsualQuads {
+// Filter rounds of common presets as compile-time constants, and of any other at run time.
+struct CommonQuads {
   static constexpr int rounds = 3;
   __device__ static constexpr int count(const FilterRounds&, int round) { return round == 0 ? 1 : 4; }
-  __device__ static constexpr int lanes_each(const FilterRounds&, int round) { return round == 2 ? 2 : 1; }
+  __device__ static constexpr int lanes_per_filter(const FilterRounds&, int round) { return round == 2 ? 2 : 1; }
   __device__ static constexpr bool power(const MelParams&) { return false; }
   static bool fits(const MelParams& p, const FilterRounds& filters) {
     const int* q = filters.quads;
-    const int* l = filters.lanes_each;
+    const int* l = filters.lanes_per_filter;
     return !p.power && filters.count == 3 && q[0] == 1 && q[1] == 4 && q[2] == 4 && l[0] == 1 && l[1] == 1 && l[2] == 2;
   }
 };
@@ -155,11 +152,13 @@ template <int wanted_rounds>
 struct AnyQuads {
   static constexpr int rounds = wanted_rounds;
   __device__ static int count(const FilterRounds& filters, int round) { return filters.quads[round]; }
-  __device__ static int lanes_each(const FilterRounds& filters, int round) { return filters.lanes_each[round]; }
+  __device__ static int lanes_per_filter(const FilterRounds& filters, int round) {
+    return filters.lanes_per_filter[round];
+  }
   __device__ static bool power(const MelParams& p) { return p.power; }
 };
 
-// The two frames' magnitudes (or powers) of bins below 32 * rows, side by side in shared memory.
+// Writes magnitudes (or powers) of both frames for bins below 32 * rows, interleaved in shared memory.
 template <int rows, typename Quads>
 __device__ inline void magnitudes(const MelParams& p, const float (&re)[32], const float (&im)[32], float2* out,
                                   int lane) {
@@ -176,7 +175,7 @@ __device__ inline void magnitudes(const MelParams& p, const float (&re)[32], con
   }
 }
 
-// Filters and logarithm of both frames. True when either is in doubt.
+// Applies filters and logarithm to both frames. Returns whether either needs double.
 template <typename Quads>
 __device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filters,
                                    const FilterLane (&lanes)[max_rounds][32], const float4* weights,
@@ -185,7 +184,7 @@ __device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filte
   FilterLane own[Quads::rounds];
 #pragma unroll
   for (int round = 0; round < Quads::rounds; ++round) own[round] = lanes[round][lane];
-  // Every round's sums before anything is done with one of them: their loads overlap.
+  // Compute the sums of all rounds first, so that their loads overlap.
   float first[Quads::rounds], second[Quads::rounds];
 #pragma unroll
   for (int round = 0; round < Quads::rounds; ++round) {
@@ -205,12 +204,12 @@ __device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filte
   bool rough = false;
 #pragma unroll
   for (int round = 0; round < Quads::rounds; ++round) {
-    for (int step = 1; step < Quads::lanes_each(filters, round); step *= 2) {
+    for (int step = 1; step < Quads::lanes_per_filter(filters, round); step *= 2) {
       first[round] += __shfl_xor_sync(0xFFFFFFFF, first[round], step);
       second[round] += __shfl_xor_sync(0xFFFFFFFF, second[round], step);
     }
-    rough |= in_doubt(fminf(first[round], second[round]), p.floor + p.offset, spectrum_rms, own[round].doubt_share,
-                      Quads::power(p));
+    rough |= needs_double(fminf(first[round], second[round]), p.floor + p.offset, spectrum_rms,
+                          own[round].rounding_threshold, Quads::power(p));
     first[round] = finish(p, first[round]);
     second[round] = second_frame ? finish(p, second[round]) : p.padding;
   }
@@ -233,7 +232,7 @@ __device__ inline bool filter_pair(const MelParams& p, const FilterRounds& filte
   return __any_sync(0xFFFFFFFF, rough);
 }
 
-// A pair again in double by the whole block, for the few that need it. `buffers` has room for twice 1024 points.
+// Recomputes a pair in double with the whole block, for the few that need it. `buffers` holds 2 x 1024 points.
 __device__ __noinline__ void exact_pair(const MelParams& p, const Source& source, int clip, int frame, int frames,
                                         double2* buffers) {
   const int start = 256 * frame + p.first_sample;
@@ -244,7 +243,7 @@ __device__ __noinline__ void exact_pair(const MelParams& p, const Source& source
   }
   __syncthreads();
   for (int stride = 1; stride < 1024; stride *= 4) {
-    transform_pass<4>(p.exact_turns, 1024, in, out, 256 / stride, stride);
+    transform_pass<4>(p.exact_twiddles, 1024, in, out, 256 / stride, stride);
     double2* const swap = in;
     in = out, out = swap;
   }
@@ -261,7 +260,7 @@ __device__ __noinline__ void exact_pair(const MelParams& p, const Source& source
   __syncthreads();
 }
 
-// A launch may begin, and copy its tables, while the one before it still runs; it waits before it reads the batch.
+// Programmatic dependent launch: tables are copied while the previous kernel still runs.
 __device__ inline void let_next_launch_begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
@@ -281,8 +280,8 @@ __global__ void __launch_bounds__(32 * warps_per_block, 1)
   let_next_launch_begin();
   float4* weights = reinterpret_cast<float4*>(&shared + 1);
   for (int i = threadIdx.x; i < 512; i += blockDim.x) {
-    const float2 a = p.turns[(i % 32) * (i / 32 * 2) % 1024], b = p.turns[(i % 32) * (i / 32 * 2 + 1) % 1024];
-    shared.turns[i / 32][i % 32] = make_float4(a.x, a.y, b.x, b.y);
+    const float2 a = p.twiddles[(i % 32) * (i / 32 * 2) % 1024], b = p.twiddles[(i % 32) * (i / 32 * 2 + 1) % 1024];
+    shared.twiddles[i / 32][i % 32] = make_float4(a.x, a.y, b.x, b.y);
     shared.window[i / 32][i % 32] = p.window[i] * (0.5F / sample_steps);
   }
   for (int i = threadIdx.x; i < filters.weights; i += blockDim.x) weights[i] = filters.table[i];
@@ -298,13 +297,13 @@ __global__ void __launch_bounds__(32 * warps_per_block, 1)
   float2* exchange = shared.exchange[warp];
   __syncthreads();
 
-  // Every block takes an equal share of all pairs, neighbours together; its warps take them in turn. Pairs in doubt
-  // wait until each warp has done 32.
+  // Each block processes a contiguous range of pairs, interleaved over warps. Pairs that need double are deferred until
+  // each warp has done 32.
   const unsigned pairs = static_cast<unsigned>(p.out_frames + 1) / 2, total = pairs * static_cast<unsigned>(p.count);
   const unsigned share = total / gridDim.x, rest = total % gridDim.x;
   const unsigned begin = blockIdx.x * share + min(blockIdx.x, rest), end = begin + share + (blockIdx.x < rest ? 1 : 0);
   for (unsigned round = begin; round < end; round += 32 * warps_per_block) {
-    unsigned doubtful = 0, item = round + warp;
+    unsigned needs_double_bits = 0, item = round + warp;
     for (unsigned bit = 1; bit != 0 && item < end; bit *= 2, item += warps_per_block) {
       const int clip = static_cast<int>(item / pairs), frame = 2 * static_cast<int>(item % pairs);
       const ClipLine line = shared.clips[clip];
@@ -318,7 +317,7 @@ __global__ void __launch_bounds__(32 * warps_per_block, 1)
       load_pair(p, line, gain_of(p, clip), 256 * frame + p.first_sample, lane, x);
       const unsigned next = min(item + warps_per_block, end - 1);
       prefetch_pair(shared.clips[next / pairs], 512 * static_cast<int>(next % pairs) + p.first_sample, lane);
-      // The loudest lane stands for all: a bound is enough.
+      // The maximum over lanes is a sufficient bound.
       float energy = 0.0F;
 #pragma unroll
       for (int i = 0; i < 40; ++i) energy = fmaf(x[i], x[i], energy);
@@ -326,19 +325,19 @@ __global__ void __launch_bounds__(32 * warps_per_block, 1)
       magnitudes<rows, Quads>(p, re, im, exchange, lane);
       energy = 16.0F * __uint_as_float(__reduce_max_sync(0xFFFFFFFF, __float_as_uint(energy)));
       __syncwarp();
-      // By Parseval: half of 32 such lanes, since a Hann window keeps 3/8 of a steady sound's energy.
+      // Parseval: half of 32 such lanes, since a Hann window keeps 3/8 of the energy of a stationary signal.
       const float spectrum_rms = fast_root(energy) * (1.0F / sample_steps);
       const int64_t row = (static_cast<int64_t>(clip) * p.out_frames + frame) * p.n_mels;
       if (filter_pair<Quads>(p, filters, shared.lanes, weights, exchange, spectrum_rms, row, frame + 1 < p.out_frames,
                              frame + 1 < line.frame_count(), lane)) {
-        doubtful |= bit;
+        needs_double_bits |= bit;
       }
       __syncwarp();
     }
-    shared.doubtful[warp] = doubtful;
+    shared.needs_double_bits[warp] = needs_double_bits;
     __syncthreads();
     for (int w = 0; w < warps_per_block; ++w) {
-      for (unsigned bits = shared.doubtful[w]; bits != 0; bits &= bits - 1) {
+      for (unsigned bits = shared.needs_double_bits[w]; bits != 0; bits &= bits - 1) {
         const unsigned again = round + w + warps_per_block * (__ffs(static_cast<int>(bits)) - 1);
         const int clip = static_cast<int>(again / pairs), frame = 2 * static_cast<int>(again % pairs);
         const ClipLine& line = shared.clips[clip];

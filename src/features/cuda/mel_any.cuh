@@ -1,5 +1,4 @@
-// The kernel for any other transform: a block takes two neighbouring frames as one complex transform of n_fft points in
-// shared memory.
+// Mel kernel for any other n_fft: a block computes two neighbouring frames as one complex FFT in shared memory.
 #pragma once
 
 #include "features/cuda/mel_device.cuh"
@@ -9,8 +8,8 @@ namespace myxtts::gpu {
 
 constexpr int threads_any = 128;
 
-// One frame in double by Horner's rule, a bin a thread: slow, and only for the rare frame that needs it. `buffer` is
-// shared memory for n_fft doubles.
+// DFT of one frame in double by Horner's rule, one bin per thread: slow, but rarely needed. `buffer` is shared memory
+// for n_fft doubles.
 __device__ __noinline__ void exact_frame(const MelParams& p, const Source& source, int clip, int frame,
                                          double* buffer) {
   constexpr int bins_each = 8192 / 2 / threads_any + 1;
@@ -20,15 +19,15 @@ __device__ __noinline__ void exact_frame(const MelParams& p, const Source& sourc
     buffer[i] = p.exact_window[i] * static_cast<double>(source.padded(start + i, p.pad_zeros));
   }
   __syncthreads();
-  // Two rounds over the bins: the values wait in local memory until the samples are no longer needed.
+  // Keep the bins in local memory until all threads have read the samples.
   double magnitude[bins_each];
   int own = 0;
   for (int k = threadIdx.x; k < p.bins; k += threads_any, ++own) {
-    const double2 turn = p.exact_turns[k];
+    const double2 twiddle = p.exact_twiddles[k];
     double re = 0, im = 0;
     for (int i = p.n_fft - 1; i >= 0; --i) {
-      const double next = fma(re, turn.x, fma(-im, turn.y, buffer[i]));
-      im = fma(re, turn.y, im * turn.x);
+      const double next = fma(re, twiddle.x, fma(-im, twiddle.y, buffer[i]));
+      im = fma(re, twiddle.y, im * twiddle.x);
       re = next;
     }
     magnitude[own] = exact_magnitude(p, re, im);
@@ -78,19 +77,19 @@ __global__ void __launch_bounds__(threads_any)
       groups /= radix;
       switch (radix) {
         case 2:
-          transform_pass<2>(p.turns, p.n_fft, in, out, groups, stride);
+          transform_pass<2>(p.twiddles, p.n_fft, in, out, groups, stride);
           break;
         case 3:
-          transform_pass<3>(p.turns, p.n_fft, in, out, groups, stride);
+          transform_pass<3>(p.twiddles, p.n_fft, in, out, groups, stride);
           break;
         case 4:
-          transform_pass<4>(p.turns, p.n_fft, in, out, groups, stride);
+          transform_pass<4>(p.twiddles, p.n_fft, in, out, groups, stride);
           break;
         case 5:
-          transform_pass<5>(p.turns, p.n_fft, in, out, groups, stride);
+          transform_pass<5>(p.twiddles, p.n_fft, in, out, groups, stride);
           break;
         default:
-          transform_pass<8>(p.turns, p.n_fft, in, out, groups, stride);
+          transform_pass<8>(p.twiddles, p.n_fft, in, out, groups, stride);
           break;
       }
       stride *= radix;
@@ -114,8 +113,9 @@ __global__ void __launch_bounds__(threads_any)
         const float w = p.weights[p.weights_at[mel] + i];
         first = fmaf(w, both.x, first), second = fmaf(w, both.y, second);
       }
-      if (p.doubt_shares != nullptr) {
-        rough |= in_doubt(fminf(first, second), p.floor + p.offset, spectrum_rms, p.doubt_shares[mel], p.power);
+      if (p.rounding_thresholds != nullptr) {
+        rough |=
+            needs_double(fminf(first, second), p.floor + p.offset, spectrum_rms, p.rounding_thresholds[mel], p.power);
       }
       store(p, clip, frame, mel, finish(p, first));
       if (frame + 1 < p.out_frames) store(p, clip, frame + 1, mel, frame + 1 < frames ? finish(p, second) : p.padding);

@@ -1,5 +1,4 @@
-// The parts that all mel kernels share: reading a sample, the logarithm, storing a row, and a filter in double for
-// where float's rounding would show.
+// Device functions shared by all mel kernels: sample access, logarithm, row store, and a filter in double.
 #pragma once
 
 #include "features/cuda/mel_kernels.h"
@@ -10,7 +9,7 @@
 
 namespace myxtts::gpu {
 
-// A clip as the kernels read it: plain PCM16 straight from the batch's bytes, anything else as decoded before.
+// View of a clip: PCM16 directly from the batch bytes, or previously decoded floats.
 struct Source {
   const int16_t* pcm;  // null: decoded
   const float* decoded;
@@ -21,7 +20,7 @@ struct Source {
     const float x = pcm != nullptr ? static_cast<float>(pcm[i]) * (1.0F / 32768.0F) : decoded[i];
     return gain == 0.0F ? x : fminf(fmaxf(x * gain, -1.0F), 1.0F);
   }
-  // With the padding that the convention prescribes.
+  // Applies the padding of the convention.
   __device__ float padded(int i, bool zeros) const {
     if (i >= 0 && i < length) return at(i);
     return zeros ? 0.0F : at(static_cast<int>(reflected_index(i, length)));
@@ -73,14 +72,13 @@ __device__ inline float fast_root(float x) {
   return root;
 }
 
-// A filter's sum to the value that is stored.
+// Maps a filter output to the stored value.
 __device__ inline float finish(const MelParams& p, float sum) {
   if (p.log) asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(sum) : "f"(fmaxf(sum, p.floor) + p.offset));
   return sum * p.scale + p.shift;
 }
 
-// One filter of a frame in double, from magnitudes in shared memory that lie `stride` apart, to the value that is
-// stored.
+// Computes one stored value in double, from magnitudes in shared memory `stride` apart.
 __device__ inline float exact_value(const MelParams& p, int mel, const double* magnitude, int stride) {
   double sum = 0;
   for (int i = 0; i < p.taps[mel]; ++i) {

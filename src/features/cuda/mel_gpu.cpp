@@ -75,7 +75,7 @@ struct MelGpu::State {
     p.exact_log_scale = to_log10, p.exact_scale = 1.0 / spec.std, p.exact_shift = -spec.mean / spec.std;
     p.epsilon = static_cast<float>(p.exact_epsilon), p.floor = static_cast<float>(p.exact_floor);
     p.offset = static_cast<float>(p.exact_offset);
-    // The hardware's logarithm is of base 2.
+    // The hardware logarithm has base 2.
     p.scale = static_cast<float>(p.exact_scale * (p.log ? to_log10 * std::numbers::ln2 : 1.0));
     p.shift = static_cast<float>(p.exact_shift);
   }
@@ -85,14 +85,14 @@ struct MelGpu::State {
     const std::vector<double> window = mel_window(spec);
     p.exact_window = upload(window);
     p.window = upload(std::vector<float>(window.begin(), window.end()));
-    std::vector<double2> exact_turns;
-    std::vector<float2> turns;
+    std::vector<double2> exact_twiddles;
+    std::vector<float2> twiddles;
     for (int k = 0; k < spec.n_fft; ++k) {
       const double angle = -2.0 * std::numbers::pi * k / spec.n_fft;
-      exact_turns.push_back({std::cos(angle), std::sin(angle)});
-      turns.push_back({static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))});
+      exact_twiddles.push_back({std::cos(angle), std::sin(angle)});
+      twiddles.push_back({static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))});
     }
-    p.exact_turns = upload(exact_turns), p.turns = upload(turns);
+    p.exact_twiddles = upload(exact_twiddles), p.twiddles = upload(twiddles);
     const std::vector<MelFilter> filters = mel_filters(spec);
     p.bins = used_bins(filters);
     std::vector<int> first_bin, taps, weights_at;
@@ -105,8 +105,8 @@ struct MelGpu::State {
     }
     p.first_bin = upload(first_bin), p.taps = upload(taps), p.weights_at = upload(weights_at);
     p.exact_weights = upload(weights), p.weights = upload(std::vector<float>(weights.begin(), weights.end()));
-    const std::vector<float> shares = doubt_shares(spec, filters);
-    p.doubt_shares = shares.empty() ? nullptr : upload(shares);
+    const std::vector<float> shares = rounding_thresholds(spec, filters);
+    p.rounding_thresholds = shares.empty() ? nullptr : upload(shares);
     launch.points_1024 =
         spec.n_fft == 1024 && spec.hop_length == 256 && p.bins <= 512 && spec.n_mels <= 32 * gpu::max_rounds;
     if (launch.points_1024) {
@@ -116,13 +116,13 @@ struct MelGpu::State {
     }
   }
 
-  void set_rounds(const std::vector<MelFilter>& filters, const std::vector<float>& shares) {
-    const gpu::DealtFilters dealt = gpu::deal_filters(filters, shares);
-    rounds.count = static_cast<int>(dealt.quads.size());
-    std::copy(dealt.quads.begin(), dealt.quads.end(), rounds.quads);
-    std::copy(dealt.lanes_each.begin(), dealt.lanes_each.end(), rounds.lanes_each);
-    rounds.weights = static_cast<int>(dealt.table.size());
-    rounds.lanes = upload(dealt.lanes), rounds.table = upload(dealt.table);
+  void set_rounds(const std::vector<MelFilter>& filters, const std::vector<float>& thresholds) {
+    const gpu::FilterSchedule schedule = gpu::schedule_filters(filters, thresholds);
+    rounds.count = static_cast<int>(schedule.quads.size());
+    std::copy(schedule.quads.begin(), schedule.quads.end(), rounds.quads);
+    std::copy(schedule.lanes_per_filter.begin(), schedule.lanes_per_filter.end(), rounds.lanes_per_filter);
+    rounds.weights = static_cast<int>(schedule.table.size());
+    rounds.lanes = upload(schedule.lanes), rounds.table = upload(schedule.table);
   }
 
   void set_rates() {

@@ -7,7 +7,7 @@
 namespace myxtts::gpu {
 namespace {
 
-// Clips that are not plain: decoded, averaged to mono and resampled.
+// Decodes non-plain clips, averages them to mono and resamples.
 __global__ void decode_clips(const __grid_constant__ MelParams p, const __grid_constant__ RateFilters rates,
                              float* decoded) {
   const int index = blockIdx.y;
@@ -42,7 +42,7 @@ __global__ void decode_clips(const __grid_constant__ MelParams p, const __grid_c
 
 constexpr int reduce_threads = 512;
 
-// The gain that brings each clip to its level. Summed in a fixed order.
+// Gain of each clip for level normalisation, summed in a fixed order.
 __global__ void __launch_bounds__(reduce_threads)
     measure_gains(const __grid_constant__ MelParams p, double target, float* gains) {
   __shared__ double sums[reduce_threads];
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(reduce_threads)
   }
 }
 
-// What a convention does last, over a whole clip: from float values to the output. `p.out` is the output.
+// Final normalisation over a whole clip, from float values to `p.out`.
 __global__ void __launch_bounds__(reduce_threads)
     apply_range(const __grid_constant__ MelParams p, const float* values, MelRange range, float low, float high) {
   __shared__ float least[reduce_threads], most[reduce_threads];
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(reduce_threads)
 
 using Kernel1024 = void (*)(MelParams, FilterRounds);
 Kernel1024 kernel_1024(const MelParams& params, const FilterRounds& rounds) {
-  if (params.bins <= 384 && UsualQuads::fits(params, rounds)) return mel_1024<12, UsualQuads>;
+  if (params.bins <= 384 && CommonQuads::fits(params, rounds)) return mel_1024<12, CommonQuads>;
   return rounds.count <= 3 ? mel_1024<16, AnyQuads<3>> : mel_1024<16, AnyQuads<4>>;
 }
 
@@ -123,7 +123,7 @@ cudaError_t plan_launch(const MelParams& params, const FilterRounds& rounds, int
   int major = 0;
   if (status == cudaSuccess) status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   launch.blocks = std::max(1, blocks_per_sm) * multiprocessors;
-  launch.overlaps = major >= 9;
+  launch.overlaps_previous = major >= 9;
   return status;
 }
 
@@ -149,7 +149,7 @@ cudaError_t launch_mel(const MelParams& params, const MelLaunch& launch, const F
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(grid)), config.blockDim = dim3(32 * warps_per_block);
     config.dynamicSmemBytes = static_cast<size_t>(launch.shared_bytes), config.stream = stream;
-    config.attrs = &overlap, config.numAttrs = launch.overlaps ? 1 : 0;
+    config.attrs = &overlap, config.numAttrs = launch.overlaps_previous ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel_1024(params, rounds), params, rounds);
   } else {
     mel_any<<<std::min(launch.blocks, pairs), threads_any, launch.shared_bytes, stream>>>(params, passes);

@@ -1,5 +1,5 @@
-// What the mel kernels are given, and how the host launches them. Plain structs and functions, so that only the kernels
-// themselves need nvcc.
+// Parameters and launch functions of the mel kernels. Plain structs, so that only the kernels need nvcc. The caller
+// owns all device memory; launches are asynchronous on `stream`.
 #pragma once
 
 #include "features/mel_gpu.h"
@@ -13,9 +13,9 @@ struct MelParams {
   const uint8_t* bytes;
   const GpuClip* clips;
   int count;
-  const float* decoded;  // [count, decoded_stride]: clips that are not plain, at the preset's rate
+  const float* decoded;  // [count, decoded_stride]: decoded non-plain clips, at the rate of the preset
   int64_t decoded_stride;
-  const float* gains;  // one a clip, or null
+  const float* gains;  // one per clip, or null
   void* out;
   int out_frames;
   bool bfloat16;
@@ -30,32 +30,31 @@ struct MelParams {
   // Tables.
   const float* window;  // [n_fft]
   const double* exact_window;
-  const float2* turns;  // e^(-2 pi i k / n_fft)
-  const double2* exact_turns;
+  const float2* twiddles;  // e^(-2 pi i k / n_fft)
+  const double2* exact_twiddles;
   const int* first_bin;  // per filter
   const int* taps;
   const int* weights_at;
   const float* weights;
   const double* exact_weights;
-  const float* doubt_shares;  // per filter, or null; see rounding.h
+  const float* rounding_thresholds;  // per filter, or null; see rounding.h
 };
 
-// The filters dealt out to the lanes of a warp, in rounds of equal work. A round of few, wide filters gives each of
-// them to several lanes.
+// Filters scheduled on the lanes of a warp, in rounds of equal work. Wide filters are split over several lanes.
 constexpr int min_rounds = 3, max_rounds = 4;
-constexpr int max_clips_1024 = 512;  // that one launch of the kernel for 1024 points takes
+constexpr int max_clips_1024 = 512;  // per launch of the 1024-point kernel
 struct FilterLane {
   int16_t first_bin;
-  int16_t mel;        // -1: none
-  float doubt_share;  // 0: never in doubt
+  int16_t mel;               // -1: none
+  float rounding_threshold;  // 0: never needs double
 };
 struct FilterRounds {
   int count;
-  int quads[max_rounds];       // taps / 4 of every lane, with weight 0 where its filter has fewer
-  int lanes_each[max_rounds];  // lanes that share a filter: a power of two
-  int weights;                 // float4 in all
-  const FilterLane* lanes;     // [count][32]
-  const float4* table;         // [round][quad][32]
+  int quads[max_rounds];             // taps / 4 per lane, zero-padded
+  int lanes_per_filter[max_rounds];  // lanes per filter, a power of two
+  int weights;                       // total number of float4
+  const FilterLane* lanes;           // [count][32]
+  const float4* table;               // [round][quad][32]
 };
 
 constexpr int max_passes = 8;
@@ -68,7 +67,7 @@ struct Passes {
 constexpr int max_rates = 16;
 constexpr int64_t max_filter_taps = int64_t{1} << 24;
 
-// The resampling filter of one source rate, on the device.
+// Polyphase resampling filter of one source rate, in device memory.
 struct RateFilter {
   int sample_rate;
   int phases, step, taps;
@@ -80,12 +79,12 @@ struct RateFilters {
   RateFilter filters[max_rates];
 };
 
-// How the mel kernel of this convention is launched.
+// Launch configuration of the mel kernel.
 struct MelLaunch {
-  bool points_1024 = false;  // the kernel made for 1024 points with a hop of 256
+  bool points_1024 = false;  // the kernel for 1024 points and hop 256
   int blocks = 0;
   int shared_bytes = 0;
-  bool overlaps = false;  // the card can begin a launch while the one before it ends
+  bool overlaps_previous = false;  // the GPU supports programmatic dependent launch
 };
 cudaError_t plan_launch(const MelParams& params, const FilterRounds& rounds, int device, MelLaunch& launch);
 

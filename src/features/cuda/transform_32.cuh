@@ -1,5 +1,5 @@
-// Fourier transforms of 4, 8 and 32 points in a thread's registers, in float or double. Every index and every turn is
-// known at compile time; outputs that nobody uses cost nothing.
+// FFTs of 4, 8 and 32 points in the registers of a thread, in float or double. All indices and twiddles are
+// compile-time constants, so unused outputs cost nothing.
 #pragma once
 
 #include "base/host_device.h"
@@ -51,9 +51,9 @@ constexpr double cosines_32[32] = {1.0,
                                    0.92387953251128675613,
                                    0.98078528040323044913};
 
-// Times e^(-2 pi i k / 32), k known at compile time.
+// Multiplies by e^(-2 pi i k / 32).
 template <int k, typename T>
-__device__ inline void turn_32(T& re, T& im) {
+__device__ inline void twiddle_32(T& re, T& im) {
   if constexpr (k == 0) {
     return;
   } else if constexpr (k == 4) {
@@ -86,10 +86,10 @@ __device__ inline void transform_8(T (&re)[8], T (&im)[8]) {
   T fr[4] = {re[1], re[3], re[5], re[7]}, fi[4] = {im[1], im[3], im[5], im[7]};
   transform_4(er, ei);
   transform_4(fr, fi);
-  turn_32<4>(fr[1], fi[1]);
-  turn_32<8>(fr[2], fi[2]);
-  turn_32<8>(fr[3], fi[3]);
-  turn_32<4>(fr[3], fi[3]);
+  twiddle_32<4>(fr[1], fi[1]);
+  twiddle_32<8>(fr[2], fi[2]);
+  twiddle_32<8>(fr[3], fi[3]);
+  twiddle_32<4>(fr[3], fi[3]);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     re[i] = er[i] + fr[i], im[i] = ei[i] + fi[i];
@@ -100,16 +100,16 @@ __device__ inline void transform_8(T (&re)[8], T (&im)[8]) {
 MYXTTS_HOST_DEVICE constexpr double cosine_32(int k) { return cosines_32[k % 32]; }
 MYXTTS_HOST_DEVICE constexpr double sine_32(int k) { return cosines_32[(k + 24) % 32]; }
 
-// A transform of 4 points, point n first turned by e^(-2 pi i k n / 32). The turns' cosines are taken out as factors
-// and travel through the sums, so that every step is a multiply-add: 22 of them where turns and sums take 28.
+// 4-point FFT with twiddles e^(-2 pi i k n / 32). Cosines are factored out, so that every step is an FMA: 22 instead of
+// 28 operations.
 template <int k, typename T>
-__device__ inline void turned_4(T (&re)[4], T (&im)[4]) {
-  if constexpr (k == 0 || k == 4) {  // k = 4 turns by a right angle, which has no tangent
+__device__ inline void twiddled_fft_4(T (&re)[4], T (&im)[4]) {
+  if constexpr (k == 0 || k == 4) {  // k = 4 rotates by a right angle, whose tangent is infinite
     if constexpr (k == 4) {
-      turn_32<4>(re[1], im[1]);
-      turn_32<8>(re[2], im[2]);
-      turn_32<4>(re[3], im[3]);
-      turn_32<8>(re[3], im[3]);
+      twiddle_32<4>(re[1], im[1]);
+      twiddle_32<8>(re[2], im[2]);
+      twiddle_32<4>(re[3], im[3]);
+      twiddle_32<8>(re[3], im[3]);
     }
     transform_4(re, im);
   } else {
@@ -131,11 +131,11 @@ __device__ inline void turned_4(T (&re)[4], T (&im)[4]) {
   }
 }
 
-// 32 = 8 x 4 points. Column n2 takes points n2, n2 + 4, ...; `sums` and `differences` are those of points i and i + 16.
+// 32 = 8 x 4 points. Column n2 holds points n2, n2 + 4, ...; `sums` and `differences` are those of points i and i + 16.
 template <int n2, typename T>
 __device__ inline void column_32(const T (&sr)[16], const T (&si)[16], const T (&dr)[16], const T (&di)[16], T (&re)[8],
                                  T (&im)[8]) {
-  // A transform of 8 points whose first step, sums and differences of points 4 apart, is done.
+  // 8-point FFT after its first butterfly of points 4 apart.
   const T ar = sr[n2] + sr[n2 + 8], ai = si[n2] + si[n2 + 8], br = sr[n2] - sr[n2 + 8], bi = si[n2] - si[n2 + 8];
   const T cr = sr[n2 + 4] + sr[n2 + 12], ci = si[n2 + 4] + si[n2 + 12];
   const T er = sr[n2 + 4] - sr[n2 + 12], ei = si[n2 + 4] - si[n2 + 12];
@@ -143,12 +143,12 @@ __device__ inline void column_32(const T (&sr)[16], const T (&si)[16], const T (
   re[4] = ar - cr, im[4] = ai - ci;
   re[2] = br + ei, im[2] = bi - er;
   re[6] = br - ei, im[6] = bi + er;
-  // Odd outputs: even part d0, d2 (times -i) and odd part d1, d3 turned by 1/8.
+  // Odd outputs: even part d0, d2 (times -i) and odd part d1, d3 rotated by 1/8.
   const T fr = dr[n2] + di[n2 + 8], fi = di[n2] - dr[n2 + 8], gr = dr[n2] - di[n2 + 8], gi = di[n2] + dr[n2 + 8];
   T hr = dr[n2 + 4] + di[n2 + 12], hi = di[n2 + 4] - dr[n2 + 12];
   T kr = dr[n2 + 4] - di[n2 + 12], ki = di[n2 + 4] + dr[n2 + 12];
   rotate_45(hr, hi);
-  turn_32<8>(kr, ki);
+  twiddle_32<8>(kr, ki);
   rotate_45(kr, ki);
   re[1] = fr + hr, im[1] = fi + hi;
   re[5] = fr - hr, im[5] = fi - hi;
@@ -160,7 +160,7 @@ template <int k1, typename T>
 __device__ inline void row_32(const T (&ar)[4][8], const T (&ai)[4][8], T (&re)[32], T (&im)[32]) {
   if constexpr (k1 < 8) {
     T r[4] = {ar[0][k1], ar[1][k1], ar[2][k1], ar[3][k1]}, i[4] = {ai[0][k1], ai[1][k1], ai[2][k1], ai[3][k1]};
-    turned_4<k1>(r, i);
+    twiddled_fft_4<k1>(r, i);
 #pragma unroll
     for (int k2 = 0; k2 < 4; ++k2) re[k1 + 8 * k2] = r[k2], im[k1 + 8 * k2] = i[k2];
     row_32<k1 + 1>(ar, ai, re, im);

@@ -6,8 +6,7 @@ namespace myxtts {
 namespace {
 
 [[noreturn]] void missing() {
-  reject_input("mel", "this build has no GPU parts",
-               way_out("install the CUDA toolkit and build again, or use the cpu"));
+  reject_input("mel", "this build has no CUDA", way_out("install the CUDA toolkit and rebuild, or use --device cpu"));
 }
 
 }  // namespace

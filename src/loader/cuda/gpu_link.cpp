@@ -67,7 +67,7 @@ class GpuLink : public CrossingLink {
 
   // Without it the driver copies through host memory by itself, and slowly.
   static void reach(int device, int other) {
-    if (device == other || !can_reach(device, other)) return;
+    if (device == other || !can_access_peer(device, other)) return;
     CUDA_CHECK(cudaSetDevice(device));
     const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
     if (status == cudaErrorPeerAccessAlreadyEnabled) {

@@ -1,3 +1,4 @@
+// Launches of the attention kernels, in a header without device code. Asynchronous on `stream`.
 #pragma once
 
 #include "model/attention.h"
@@ -7,9 +8,9 @@
 
 namespace myxtts {
 
-// With maps of `values` and of `d_seen`, in tiles of `attention_tile` positions.
-cudaError_t launch_attention(const CUtensorMap& values, const Attention& problem, cudaStream_t stream);
-cudaError_t launch_attention_backward(const CUtensorMap& values, const CUtensorMap& d_seen,
+// With tensor maps of `qkv` and `d_output` in tiles of `attention_tile` positions.
+cudaError_t launch_attention(const CUtensorMap& qkv, const Attention& problem, cudaStream_t stream);
+cudaError_t launch_attention_backward(const CUtensorMap& qkv, const CUtensorMap& d_output,
                                       const AttentionBackward& problem, cudaStream_t stream);
 
 }  // namespace myxtts

@@ -5,7 +5,7 @@
 namespace myxtts {
 
 StreamHandle current_stream(int /*device*/) {
-  fail("device", "this build's libtorch has no CUDA: the model runs on the CPU only");
+  fail("device", "libtorch was built without CUDA", way_out("the model runs on the CPU only"));
 }
 
 }  // namespace myxtts

@@ -1,4 +1,4 @@
-#include "model/cuda/eight.cuh"
+#include "model/cuda/bfloat16x8.cuh"
 #include "train/update.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(block_width) sum_squares(const T* gradients, i
   const int64_t all = static_cast<int64_t>(gridDim.x) * block_width * pack;
 #pragma unroll 4
   for (int64_t i = (static_cast<int64_t>(blockIdx.x) * block_width + threadIdx.x) * pack; i < elements; i += all) {
-    const Eight values = load(gradients + i);
+    const Vec8 values = load(gradients + i);
 #pragma unroll
     for (const float value : values.v) squares += value * value;
   }
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(block_width) decide(UpdateProblem p, Scratch* 
   c.ema = due ? 1 - powf(decay, warming_up ? 1 : EmaSchedule::interval) : 0;
 }
 
-__device__ void store(float* to, const Eight& values) {
+__device__ void store(float* to, const Vec8& values) {
   reinterpret_cast<float4*>(to)[0] = make_float4(values.v[0], values.v[1], values.v[2], values.v[3]);
   reinterpret_cast<float4*>(to)[1] = make_float4(values.v[4], values.v[5], values.v[6], values.v[7]);
 }
@@ -74,12 +74,12 @@ __global__ void __launch_bounds__(block_width) update(UpdateProblem p, const Scr
   const Coefficients c = scratch->coefficients;
   const bool overwritten = i < p.sizes.overwritten;
   if (c.done == 0) {
-    if (!overwritten) store(gradients, Eight{});
+    if (!overwritten) store(gradients, Vec8{});
     return;
   }
-  const Eight gradient = load(gradients);
-  Eight master = load(p.state.master + i), first = load(p.state.first_moment + i),
-        second = load(p.state.second_moment + i), ema = c.ema > 0 ? load(p.state.ema + i) : Eight{};
+  const Vec8 gradient = load(gradients);
+  Vec8 master = load(p.state.master + i), first = load(p.state.first_moment + i),
+       second = load(p.state.second_moment + i), ema = c.ema > 0 ? load(p.state.ema + i) : Vec8{};
   const auto first_rest = static_cast<float>(1 - p.settings.beta1);
   const auto second_rest = static_cast<float>(1 - p.settings.beta2);
   const auto eps = static_cast<float>(p.settings.eps);
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(block_width) update(UpdateProblem p, const Scr
   store(p.state.second_moment + i, second);
   if (c.ema > 0) store(p.state.ema + i, ema);
   if (p.weights != nullptr) store(static_cast<T*>(p.weights) + i, master);
-  if (!overwritten) store(gradients, Eight{});
+  if (!overwritten) store(gradients, Vec8{});
 }
 
 template <typename T>
@@ -114,7 +114,7 @@ size_t update_scratch_bytes() { return sizeof(Scratch); }
 
 void update_on_gpu(const UpdateProblem& p, void* scratch, StreamHandle stream) {
   if (p.half) {
-    run<Brain>(p, static_cast<Scratch*>(scratch), stream);
+    run<BFloat16>(p, static_cast<Scratch*>(scratch), stream);
   } else {
     run<float>(p, static_cast<Scratch*>(scratch), stream);
   }

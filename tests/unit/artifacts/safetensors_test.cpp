@@ -148,15 +148,16 @@ TEST_F(Safetensors, hostile_headers_are_refused) {
       {"unknown type 'Q7'", R"({"a":{"dtype":"Q7","shape":[1],"data_offsets":[0,1]}})", 1},
       {"bytes 0 to 8 of 7", R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 7},
       {"bytes 8 to 0 of 8", R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8},
-      {"not what its shape of F32", R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8},
-      {"not what its shape of F32", R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0},
+      {"not match its shape of F32", R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8},
+      {"not match its shape of F32", R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})",
+       0},
       {"'b' overlaps",
        R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
        6},
       {"2 bytes before tensor 'a'", R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 6},
       {"2 bytes at its end", R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 6},
-      {"metadata are not an object", R"({"__metadata__":[]})", 0},
-      {"metadata 'k' is not a text", R"({"__metadata__":{"k":1}})", 0},
+      {"metadata is not an object", R"({"__metadata__":[]})", 0},
+      {"metadata 'k' is not a string", R"({"__metadata__":{"k":1}})", 0},
       {"header does not match", R"({"__metadata__":{"checksum":"0123456789abcdef"}})", 0},
       {"header does not match", R"({"__metadata__":{"header_checksum":"0123456789abcdef"}})", 0},
       {"header does not match", R"({"__metadata__":{"header_checksum":""}})", 0},
@@ -170,7 +171,7 @@ TEST_F(Safetensors, hostile_headers_are_refused) {
   write_raw(std::string(1 << 20, '['), 0);
   EXPECT_NE(complaint().find("nested too deeply"), std::string::npos);
   write_file_atomically(path, "short");
-  EXPECT_NE(complaint().find("5 bytes and is no safetensors file"), std::string::npos);
+  EXPECT_NE(complaint().find("5 bytes and is not a safetensors file"), std::string::npos);
 }
 
 TEST_F(Safetensors, what_cannot_be_written_is_refused_before_a_file_is_made) {

@@ -34,17 +34,17 @@ TEST(DemoWords, every_letter_has_a_sound) {
 }
 
 TEST(DemoVoice, longer_texts_last_longer_and_speakers_differ) {
-  const auto once = speak("garden", demo_speaker(0), 22050, 1);
-  EXPECT_NEAR(static_cast<double>(speak("garden garden", demo_speaker(0), 22050, 1).size()),
+  const auto once = synthesize("garden", demo_speaker(0), 22050, 1);
+  EXPECT_NEAR(static_cast<double>(synthesize("garden garden", demo_speaker(0), 22050, 1).size()),
               2.0 * static_cast<double>(once.size()), 0.2 * static_cast<double>(once.size()));
   EXPECT_NEAR(rms(once), 0.08, 0.001);
-  EXPECT_NE(once, speak("garden", demo_speaker(1), 22050, 1));
-  EXPECT_TRUE(speak("", demo_speaker(0), 22050, 1).empty());
+  EXPECT_NE(once, synthesize("garden", demo_speaker(1), 22050, 1));
+  EXPECT_TRUE(synthesize("", demo_speaker(0), 22050, 1).empty());
 }
 
 TEST(DemoVoice, is_finite_and_inside_the_range_at_any_rate) {
   for (const int rate : {8000, 16000, 22050, 48000}) {
-    for (const float x : speak("six zebra sailors, jumping.", demo_speaker(5), rate, 9)) {
+    for (const float x : synthesize("six zebra sailors, jumping.", demo_speaker(5), rate, 9)) {
       ASSERT_TRUE(std::isfinite(x) && std::abs(x) <= 0.96F) << rate;
     }
   }

@@ -1,4 +1,4 @@
-// With a stand-in for the driver's library that plays a scripted load (tests/tools/fake_nvml.cpp).
+// Uses a fake NVML library with a scripted load (tests/tools/fake_nvml.cpp).
 #include "device/gpu_readings.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 namespace myxtts {
 namespace {
 
-// The environment of one test.
+// Environment variables of one test.
 class Fake : public testing::Test {
  protected:
   void set(const std::string& name, const std::string& value) {
@@ -76,7 +76,7 @@ TEST_F(Fake, a_card_that_counts_gives_the_mean_since_the_last_sample) {
   set("FAKE_NVML_WAVE", "0,100,0.02");
   GpuReadings gpu = GpuReadings::of_number(0);
   for (int i = 0; i < 3; ++i) {
-    pause_ms(200);  // ten periods: half of it at 90 %, whatever the phase
+    pause_ms(200);  // ten periods: 90 % half of the time, for any phase
     const GpuSample sample = gpu.sample();
     EXPECT_NEAR(sample.sm_active_percent.value(), 45, 4);
     EXPECT_NEAR(sample.tensor_active_percent.value(), 25, 3);
@@ -120,7 +120,7 @@ TEST_F(Fake, refuses_a_number_that_is_not_there) {
   EXPECT_NE(refusal([] { GpuReadings::of_number(0); }).find("finds no GPU"), std::string::npos);
 }
 
-TEST_F(Fake, refuses_where_the_driver_is_missing_or_does_not_start) {
+TEST_F(Fake, rejects_a_missing_or_failing_driver) {
   set("FAKE_NVML_FAILS", "init");
   EXPECT_NE(refusal([] { GpuReadings::of_number(0); }).find("Driver Not Loaded"), std::string::npos);
   set("MYXTTS_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1");

@@ -20,10 +20,10 @@ namespace myxtts {
 namespace {
 namespace fs = std::filesystem;
 
-// A made-up run: every batch waits and is consumed as told, and its rows took so long.
+// Simulates a run with the given times of waiting, consuming and row work.
 struct MadeUp {
   double wait_ms = 0, consume_ms = 50;
-  double read_ms = 1, decode_ms = 1, features_ms = 2;  // of all workers together
+  double read_ms = 1, decode_ms = 1, features_ms = 2;  // summed over workers
   uint64_t bytes = 400'000;
   size_t batches = 100;
   int stall_every = 0;  // batches
@@ -40,7 +40,7 @@ struct MadeUp {
       one.asked_ns = now_ns;
       one.wait_ms = wait_ms + (stalled ? stall_ms : 0);
       one.taken_ns = one.asked_ns + ns(one.wait_ms);
-      // A little noise, as everything has.
+      // Realistic noise.
       one.done_ns = one.taken_ns + ns(consume_ms * (1 + 0.01 * static_cast<double>(i * 7 % 5)));
       now_ns = one.done_ns;
       one.times.read_s = 1e-3 * (read_ms + (stalled ? stall_ms : 0)), one.times.decode_s = 1e-3 * decode_ms;
@@ -101,9 +101,9 @@ TEST(Diagnosis, the_old_tools_outcomes_are_said_in_their_words) {
   EXPECT_EQ(variation_finding(0.51, {}, "batches"), "High variation detected (std/mean 0.51), without a period");
   EXPECT_EQ(variation_finding(0.19, {}, "batches"), "Low variation: pipeline stable (std/mean 0.19)");
   EXPECT_EQ(variation_finding(0.3, {}, "batches"), "Moderate variation (std/mean 0.30)");
-  EXPECT_EQ(loading_finding(201), "Data loading slow: 201 ms a batch");
-  EXPECT_EQ(loading_finding(150), "Data loading moderate: 150 ms a batch");
-  EXPECT_EQ(loading_finding(99), "Data loading fast: 99 ms a batch");
+  EXPECT_EQ(loading_finding(201), "Data loading slow: 201 ms per batch");
+  EXPECT_EQ(loading_finding(150), "Data loading moderate: 150 ms per batch");
+  EXPECT_EQ(loading_finding(99), "Data loading fast: 99 ms per batch");
   EXPECT_EQ(slow_path_finding(true), "Slow path found: data.use_native_loading is false");
   EXPECT_EQ(slow_path_finding(false), "Slow path not found");
 }
@@ -198,7 +198,7 @@ TEST(Diagnosis, shapes_that_take_longer_are_no_oscillation) {
     batch.asked_ns = batch.taken_ns = now_ns, batch.done_ns = now_ns += long_ns;
   }
   const Diagnosis found = diagnose(seen, usual());
-  EXPECT_GT(found.batch_ms.variation, cyclic_variation);
+  EXPECT_GT(found.batch_ms.cv, cyclic_cv);
   EXPECT_FALSE(found.oscillating);
   EXPECT_TRUE(found.healthy);
 }
@@ -267,7 +267,7 @@ TEST(Machine, the_check_list_reads_proc_and_sys) {
   fs::remove_all(root);
 }
 
-// A run whose every line says the same.
+// A run with identical metrics in every line.
 RunRecord recorded(double step_ms, double wait_ms, std::map<std::string, double> more = {}) {
   RunRecord run;
   run.name = "run";

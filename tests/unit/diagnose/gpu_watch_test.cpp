@@ -11,7 +11,7 @@
 namespace myxtts {
 namespace {
 
-// Every 50 ms for 20 s, now and then late by up to 40 ms.
+// Every 50 ms for 20 s, with jitter of up to 40 ms.
 std::vector<TimedSample> watched(const std::function<void(double at_s, GpuSample&)>& fill) {
   Random random(5);
   std::vector<TimedSample> samples;

@@ -12,7 +12,7 @@
 namespace myxtts {
 namespace {
 
-using Form = std::function<double(double)>;  // of the time in periods
+using Form = std::function<double(double)>;  // waveform by phase in periods
 
 std::vector<double> series(size_t count, double period, double phase, double noise, uint64_t seed, const Form& form) {
   Random random(seed);
@@ -33,7 +33,7 @@ std::vector<double> stalls(size_t count, size_t period, size_t first, double noi
   return values;
 }
 
-// How many of `seeds` series of noise are said to have a period.
+// Number of noise series, of `seeds`, for which a period is reported.
 int found_in_noise(int seeds, const std::function<double(Random&)>& draw) {
   int found = 0;
   for (const size_t count : {20U, 50U, 100U, 200U, 600U}) {
@@ -47,24 +47,24 @@ int found_in_noise(int seeds, const std::function<double(Random&)>& draw) {
   return found;
 }
 
-TEST(Spread, of_known_numbers) {
+TEST(SummaryStats, of_known_numbers) {
   const std::vector<double> values = {4, 2, 8, 6};
-  const Spread spread = spread_of(values);
-  EXPECT_DOUBLE_EQ(spread.mean, 5);
-  EXPECT_DOUBLE_EQ(spread.deviation, std::sqrt(5));
-  EXPECT_DOUBLE_EQ(spread.variation, std::sqrt(5) / 5);
-  EXPECT_DOUBLE_EQ(spread.p50, 5);
-  EXPECT_DOUBLE_EQ(spread.p5, 2.3);
-  EXPECT_DOUBLE_EQ(spread.p95, 7.7);
-  EXPECT_DOUBLE_EQ(spread.most, 8);
+  const SummaryStats stats = summarize(values);
+  EXPECT_DOUBLE_EQ(stats.mean, 5);
+  EXPECT_DOUBLE_EQ(stats.std, std::sqrt(5));
+  EXPECT_DOUBLE_EQ(stats.cv, std::sqrt(5) / 5);
+  EXPECT_DOUBLE_EQ(stats.p50, 5);
+  EXPECT_DOUBLE_EQ(stats.p5, 2.3);
+  EXPECT_DOUBLE_EQ(stats.p95, 7.7);
+  EXPECT_DOUBLE_EQ(stats.max, 8);
 }
 
-TEST(Spread, of_one_and_of_none) {
+TEST(SummaryStats, of_one_and_of_none) {
   const std::vector<double> one = {3};
-  EXPECT_DOUBLE_EQ(spread_of(one).p95, 3);
-  EXPECT_DOUBLE_EQ(spread_of(one).deviation, 0);
-  EXPECT_DOUBLE_EQ(spread_of({}).mean, 0);
-  EXPECT_DOUBLE_EQ(spread_of(std::vector<double>{0, 0}).variation, 0);
+  EXPECT_DOUBLE_EQ(summarize(one).p95, 3);
+  EXPECT_DOUBLE_EQ(summarize(one).std, 0);
+  EXPECT_DOUBLE_EQ(summarize({}).mean, 0);
+  EXPECT_DOUBLE_EQ(summarize(std::vector<double>{0, 0}).cv, 0);
 }
 
 TEST(Period, of_waves_with_noise) {
@@ -125,7 +125,7 @@ TEST(Period, is_not_found_in_a_walk_that_forgets_slowly) {
 }
 
 TEST(Period, is_seldom_found_in_stalls_at_random) {
-  // Two stalls in a short series are taken for a period, so a few in a hundred are: 2.3 of these.
+  // Two stalls in a short series count as a period, so about 2.3 % are false positives.
   EXPECT_LE(found_in_noise(2000, [](Random& random) { return random.normal() + (random.normal() > 1.3 ? 90 : 0); }),
             60);
 }
@@ -142,9 +142,9 @@ TEST(Period, of_constants_lines_and_short_series_is_none) {
 
 TEST(GpuUse, follows_the_percentiles) {
   const auto use = [](double p5, double p95) {
-    Spread spread;
-    spread.p5 = p5, spread.p95 = p95;
-    return gpu_use_of(spread);
+    SummaryStats stats;
+    stats.p5 = p5, stats.p95 = p95;
+    return gpu_use_of(stats);
   };
   EXPECT_EQ(use(85, 99), GpuUse::steady);
   EXPECT_EQ(use(10, 71), GpuUse::steady);

@@ -14,7 +14,7 @@
 namespace myxtts {
 namespace {
 
-// A gliding voice: harmonics under two moving formants, with a pause and a little breath.
+// Synthetic speech: harmonics under two moving formants, with a pause and breath noise.
 std::vector<float> voice(int sample_rate, double seconds) {
   std::vector<float> samples(static_cast<size_t>(sample_rate * seconds));
   Random random(5);
@@ -56,7 +56,7 @@ std::vector<MelSpec> presets_that_can_be_heard() {
   for (MelSpec preset : mel_presets()) {
     if (preset.range != MelRange::min_max) presets.push_back(preset);
   }
-  MelSpec odd = mel_preset("hifigan");  // numbers that nothing divides
+  MelSpec odd = mel_preset("hifigan");  // lengths without common divisors
   odd.name = "odd", odd.n_fft = 600, odd.win_length = 500, odd.hop_length = 123, odd.n_mels = 37;
   presets.push_back(odd);
   odd.name = "odd_end", odd.padding = MelPadding::end;
@@ -78,12 +78,12 @@ TEST_P(SoundOf, a_mel_has_nearly_that_mel_again) {
   Mel again = cpu.compute(sound);
   ASSERT_EQ(again.frames, mel.frames);
   Mel expected = mel;
-  if (spec.log == MelLog::none) {  // as the others are heard: by their logarithm
+  if (spec.log == MelLog::none) {  // compare logarithms, as for the other presets
     for (Mel* each : {&again, &expected}) {
       for (float& x : each->values) x = std::log(std::max(x, 1e-5F));
     }
   }
-  double unit = spec.std;  // into natural logarithms of magnitudes
+  double unit = spec.std;  // scale to natural logarithms of magnitudes
   if (spec.log == MelLog::log10) unit *= std::numbers::ln10;
   if (spec.range == MelRange::whisper) unit *= 4;
   const double difference = mean_difference(again.values, expected.values) * unit / spec.mel_power;
@@ -105,7 +105,7 @@ TEST_P(SoundOf, odd_mels_is_finite) {
   const Mel silence = cpu.compute(std::vector<float>(20000));
   const std::vector<float> sound = griffin_lim(spec, silence.values, silence.frames);
   EXPECT_TRUE(all_finite(sound));
-  if (spec.range != MelRange::whisper) {  // whisper's scale has no silence but next to sound
+  if (spec.range != MelRange::whisper) {  // the whisper range is relative to the loudest value, so silence has no level
     EXPECT_LT(rms(sound), 1e-3);
   }
 }
@@ -162,7 +162,7 @@ TEST(GriffinLim, windows_that_leave_gaps_leave_silence) {
 
 #if defined(__x86_64__)
 TEST(GriffinLimKernel, with_and_without_avx2_is_equal_to_the_last_bit) {
-  if (!has_avx2()) GTEST_SKIP() << "this CPU has no AVX2: nothing to compare";
+  if (!has_avx2()) GTEST_SKIP() << "this CPU has no AVX2";
   for (const MelSpec& spec : presets_that_can_be_heard()) {
     const GriffinLimTables tables(spec);
     const auto bins = static_cast<size_t>(spec.bins());

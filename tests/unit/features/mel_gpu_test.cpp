@@ -12,11 +12,11 @@
 namespace myxtts {
 namespace {
 
-// Skips aloud where there is no GPU.
+// Skips with a message if there is no GPU.
 class MelOnGpu : public testing::TestWithParam<MelSpec> {
  protected:
   void SetUp() override {
-    if (device_count() == 0) GTEST_SKIP() << "no GPU here: the CUDA mel is not tested";
+    if (device_count() == 0) GTEST_SKIP() << "no GPU: the CUDA mel is not tested";
   }
 };
 

@@ -30,7 +30,7 @@ std::vector<float> chirp(size_t length) {
   return samples;
 }
 
-// Single samples in digital silence, and quiet stretches beside loud ones: what rounding in float shows up in.
+// Impulses in digital silence, and quiet parts beside loud ones, where float rounding matters.
 std::vector<float> clicks(size_t length) {
   std::vector<float> samples(length);
   for (size_t i = 1000; i < length; i += 1777) samples[i] = 0.6F;
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Mel, EveryPreset, testing::ValuesIn(mel_presets()),
 
 #if defined(__x86_64__)
 TEST(MelKernel, with_and_without_avx2_is_equal_to_the_last_bit) {
-  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this CPU has no AVX2: nothing to compare";
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this CPU has no AVX2";
   for (const MelSpec& spec : mel_presets()) {
     const MelTables tables(spec);
     std::vector<std::byte> scratch(tables.scratch_bytes() + scratch_alignment);

@@ -4,11 +4,8 @@
 #include "base/error.h"
 #include "corpus/pack.h"
 #include "loader/backend.h"
-#include "loader/depth_tuner.h"
 #include "loader/make_batch.h"
-#include "loader/upload.h"
-#include "loader/worker_tuner.h"
-#include "tiny_corpus.h"
+#include "loader_fixture.h"
 
 #include <fstream>
 #include <thread>
@@ -18,26 +15,6 @@
 namespace myxtts {
 namespace {
 namespace fs = std::filesystem;
-
-class LoaderTest : public TinyCorpus {
- protected:
-  // The same batch, made at once outside of the loader.
-  static BatchLease reference(const Corpus& corpus, const BatchPlan& plan, const Batch& batch, size_t threads) {
-    return make_batch(RowBuilder(corpus, plan, voice_arrays(), 1), plan.batch(batch.epoch, batch.index), threads);
-  }
-};
-
-template <typename T>
-bool same_values(const Batch& a, const Batch& b, const char* name) {
-  const std::span<T> left = a[name].values<T>(), right = b[name].values<T>();
-  return a[name].dims == b[name].dims && std::equal(left.begin(), left.end(), right.begin());
-}
-
-void expect_near(const Batch& a, const Batch& b, const char* name, float tolerance) {
-  const std::span<float> left = a[name].values<float>(), right = b[name].values<float>();
-  ASSERT_EQ(left.size(), right.size());
-  for (size_t i = 0; i < left.size(); ++i) ASSERT_NEAR(left[i], right[i], tolerance);
-}
 
 TEST_F(LoaderTest, feeds_just_what_the_plan_says_for_any_number_of_workers) {
   const Corpus corpus = open();
@@ -170,7 +147,7 @@ TEST_F(LoaderTest, a_stalled_consumer_stops_it_and_ending_it_mid_epoch_returns_a
   within(60, [&] { const Loader loader(corpus, plan, options(4, 2)); });
 }
 
-TEST_F(LoaderTest, a_full_ring_waits_for_a_stalled_consumer_and_then_goes_on_as_if_nothing_had_been) {
+TEST_F(LoaderTest, a_full_ring_waits_for_a_stalled_consumer_and_then_continues_unchanged) {
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);
   within(60, [&] {
@@ -280,73 +257,6 @@ TEST_F(LoaderTest, an_error_reaches_the_consumer_with_the_clips_name_and_never_h
   });
 }
 
-// Stats after so many batches, with workers busy and the consumer waiting for these shares of the time.
-TEST(WorkerTuner, rests_workers_that_are_idle_and_wakes_them_when_the_consumer_waits) {
-  WorkerTuner tuner(2, 16);
-  LoaderStats stats;
-  double now_s = 100;
-  size_t active = 16;
-  const auto pass = [&](double busy, double waiting) {
-    stats.batches += WorkerTuner::batches_between, now_s += 1;
-    stats.rows_busy_s += busy * static_cast<double>(active), stats.consumer_waits_s += waiting;
-    const WorkerTuner::Change change = tuner.look(stats, now_s);
-    if (change.workers > 0) active = change.workers;
-    return change;
-  };
-  EXPECT_EQ(tuner.look(stats, now_s).workers, 0U);  // nothing is known yet
-  EXPECT_EQ(pass(0.5, 0.0).workers, 0U);            // as it should be
-  EXPECT_EQ(pass(0.25, 0.0).workers, 7U);
-  EXPECT_EQ(pass(0.99, 0.0).workers, 0U);  // busy, but nobody waits
-  EXPECT_EQ(pass(0.1, 0.5).workers, 0U);   // somebody waits, but not for the workers
-  const WorkerTuner::Change more = pass(0.95, 0.2);
-  EXPECT_EQ(more.workers, 10U);
-  EXPECT_EQ(more.reason, "10 workers instead of 7: they were busy 95 % of the time, the consumer waited 20.0 %");
-  EXPECT_EQ(pass(0.95, 0.2).workers, 15U);
-  EXPECT_EQ(pass(0.95, 0.2).workers, 16U);
-  EXPECT_EQ(pass(0.95, 0.2).workers, 0U);  // there are no more
-  EXPECT_EQ(pass(0.001, 0.0).workers, 2U);
-  stats.batches += 1;
-  EXPECT_EQ(tuner.look(stats, now_s + 9).workers, 0U);  // too soon
-}
-
-TEST(DepthTuner, takes_more_when_loading_is_held_up_and_less_when_they_are_never_in_use) {
-  DepthTuner tuner("batches in the ring", 4, 40, 40);
-  LoaderStats stats;
-  double now_s = 100, held_up_s = 0;
-  const auto pass = [&](double held_up, double waiting, size_t unused) {
-    stats.batches += DepthTuner::batches_between, now_s += 1, held_up_s += held_up;
-    stats.consumer_waits_s += waiting;
-    return tuner.look(stats, held_up_s, unused, now_s);
-  };
-  EXPECT_EQ(tuner.look(stats, 0, 40, now_s).batches, 0U);  // nothing is known yet
-  EXPECT_EQ(pass(1.0, 0.0, 10).batches, 0U);               // three quarters are in use at times
-  const DepthTuner::Change fewer = pass(1.0, 0.0, 36);
-  EXPECT_EQ(fewer.batches, 22U);
-  EXPECT_EQ(fewer.reason, "22 batches in the ring instead of 40: 36 were never in use, the consumer waited 0.0 %");
-  EXPECT_EQ(pass(1.0, 0.005, 20).batches, 0U);  // it waits a little: as it is
-  EXPECT_EQ(pass(0.0, 0.5, 0).batches, 0U);     // it waits, but not because there are too few
-  const DepthTuner::Change more = pass(0.3, 0.2, 0);
-  EXPECT_EQ(more.batches, 33U);
-  EXPECT_EQ(more.reason,
-            "33 batches in the ring instead of 22: loading was held up 30 % of the time, the consumer waited 20.0 %");
-  EXPECT_EQ(pass(0.3, 0.2, 0).batches, 40U);
-  EXPECT_EQ(pass(0.3, 0.2, 0).batches, 0U);  // there are no more
-  for (int i = 0; i < 10; ++i) pass(1.0, 0.0, 39);
-  EXPECT_EQ(pass(1.0, 0.0, 39).batches, 0U);  // at the least
-  stats.batches += 1;
-  EXPECT_EQ(tuner.look(stats, held_up_s, 0, now_s + 9).batches, 0U);  // too soon
-  EXPECT_EQ(pass(1.0, 0.0, 39).batches, 0U);                          // what it saw then counts
-}
-
-TEST(DepthTuner, leaves_alone_what_was_set_by_hand) {
-  DepthTuner tuner("batches read at a time", 8, 8, 8);
-  LoaderStats stats;
-  for (int i = 0; i < 10; ++i) {
-    stats.batches += DepthTuner::batches_between;
-    EXPECT_EQ(tuner.look(stats, 0, 8, i).batches, 0U);
-  }
-}
-
 // Batches that are ready at once.
 class InstantBackend : public LoaderBackend {
  public:
@@ -442,146 +352,6 @@ TEST_F(LoaderTest, memory_and_open_files_stay_flat) {
   for (int i = 0; i < many; ++i) loader.next();
   EXPECT_LT(std::abs(static_cast<double>(status_kb("VmRSS") - before_kb)), 0.02 * static_cast<double>(before_kb));
   EXPECT_LE(open_files(), files + 2);  // a worker has one open while it reads
-}
-
-// --- on a GPU ---
-
-class LoaderOnGpu : public LoaderTest {
- protected:
-  void SetUp() override {
-    if (device_count() == 0) GTEST_SKIP() << "no GPU here";
-    LoaderTest::SetUp();
-  }
-  static LoaderOptions gpu(size_t workers, uint64_t cache_bytes, uint64_t host_cache_bytes = 0) {
-    LoaderOptions wanted = options(workers);
-    wanted.device = 0, wanted.gpu_cache_bytes = cache_bytes, wanted.host_cache_bytes = host_cache_bytes;
-    return wanted;
-  }
-};
-
-TEST_F(LoaderOnGpu, agrees_with_the_cpu_and_does_not_depend_on_workers_or_cache) {
-  const Corpus corpus = open();
-  const BatchPlan plan = plan_of(corpus);
-  const uint64_t batches = 4 * plan.batches_per_epoch();
-  std::vector<uint64_t> hashes;
-  for (const auto& [workers, cache] : {std::pair{1, 0ULL}, {4, 0ULL}, {4, 400'000ULL}, {2, 1ULL << 30}}) {
-    Loader loader(corpus, plan, gpu(static_cast<size_t>(workers), cache));
-    for (uint64_t i = 0; i < batches; ++i) {
-      const BatchLease loaded = loader.next();
-      const BatchLease got = copy_to_host(*loaded);
-      if (hashes.size() <= i) {
-        hashes.push_back(got->hash());
-        const BatchLease want = reference(corpus, plan, *loaded, 2);
-        ASSERT_TRUE(same_values<int32_t>(*got, *want, "tokens"));
-        ASSERT_TRUE(same_values<int32_t>(*got, *want, "text_lengths"));
-        ASSERT_TRUE(same_values<int32_t>(*got, *want, "mel_lengths"));
-        expect_near(*got, *want, "mel", 1e-3F);
-      }
-      ASSERT_EQ(got->hash(), hashes[i]) << workers << " workers, cache " << cache << ", batch " << i;
-    }
-    if (cache > 1'000'000) {
-      EXPECT_LT(loader.stats().bytes_read, 30U * 80'000U) << "each clip is read once";
-    }
-  }
-}
-
-TEST_F(LoaderOnGpu, a_packed_corpus_is_copied_from_the_file_itself_and_gives_the_same) {
-  const Corpus corpus = open();
-  PackOptions pack;
-  pack.corpus_folder = corpus.folder;
-  pack_corpus(corpus.index, folder / "packed", pack);
-  const Corpus packed = open_corpus(folder / "packed", config, {});
-  const BatchPlan plan = plan_of(corpus), packed_plan = plan_of(packed);
-  Loader loader(corpus, plan, gpu(2, 0)), packed_loader(packed, packed_plan, gpu(1, 0));
-  for (uint64_t i = 0; i < 2 * plan.batches_per_epoch(); ++i) {
-    const uint64_t want = copy_to_host(*loader.next())->hash();
-    ASSERT_EQ(copy_to_host(*packed_loader.next())->hash(), want) << i;
-  }
-}
-
-TEST_F(LoaderOnGpu, broken_clips_are_replaced_with_and_without_a_cache) {
-  const Corpus corpus = open();
-  const BatchPlan plan = plan_of(corpus);
-  write_file_atomically(folder / "wavs" / "clip05.wav", "broken");
-  write_clip("clip11", 90000, 22050);
-  fs::remove(folder / "wavs" / "clip21.wav");
-  std::vector<uint64_t> hashes;
-  for (const uint64_t cache : {0ULL, 1ULL << 30}) {
-    Loader loader(corpus, plan, gpu(3, cache));
-    for (uint64_t i = 0; i < 4 * plan.batches_per_epoch(); ++i) {
-      const BatchLease loaded = loader.next();
-      const BatchLease got = copy_to_host(*loaded), want = reference(corpus, plan, *loaded, 2);
-      ASSERT_TRUE(same_values<int32_t>(*got, *want, "tokens")) << "cache " << cache << ", batch " << i;
-      ASSERT_EQ(loaded->replaced.size(), want->replaced.size());
-      expect_near(*got, *want, "mel", 1e-3F);
-      if (hashes.size() <= i) hashes.push_back(got->hash());
-      ASSERT_EQ(got->hash(), hashes[i]);
-    }
-  }
-}
-
-TEST_F(LoaderOnGpu, clips_kept_in_page_locked_memory_give_the_same_with_and_without_some_on_the_card) {
-  const Corpus corpus = open();
-  const BatchPlan plan = plan_of(corpus);
-  write_file_atomically(folder / "wavs" / "clip05.wav", "broken");
-  fs::remove(folder / "wavs" / "clip21.wav");
-  std::vector<uint64_t> hashes;
-  for (const auto& [card, host] :
-       {std::pair{0ULL, 0ULL}, {0ULL, 1ULL << 30}, {400'000ULL, 1ULL << 30}, {0ULL, 500'000ULL}}) {
-    Loader loader(corpus, plan, gpu(3, card, host));
-    for (uint64_t i = 0; i < 6 * plan.batches_per_epoch(); ++i) {
-      const BatchLease loaded = loader.next();
-      const BatchLease got = copy_to_host(*loaded);
-      if (hashes.size() <= i) hashes.push_back(got->hash());
-      ASSERT_EQ(got->hash(), hashes[i]) << "card " << card << ", host " << host << ", batch " << i;
-      const BatchLease want = reference(corpus, plan, *loaded, 2);
-      ASSERT_TRUE(same_values<int32_t>(*got, *want, "tokens"));
-      ASSERT_EQ(loaded->replaced.size(), want->replaced.size());
-    }
-    if (host > 1'000'000) {
-      // Substitutes alone are read again: at most two a batch.
-      EXPECT_LT(loader.stats().bytes_read, (30 + 2 * 6 * plan.batches_per_epoch()) * 80'000U);
-    }
-  }
-}
-
-TEST_F(LoaderOnGpu, without_overlap_it_gives_the_same) {
-  const Corpus corpus = open();
-  const BatchPlan plan = plan_of(corpus);
-  LoaderOptions in_order = gpu(2, 0);
-  in_order.overlap = false;
-  Loader loader(corpus, plan, gpu(2, 0)), other(corpus, plan, in_order);
-  for (uint64_t i = 0; i < 2 * plan.batches_per_epoch(); ++i) {
-    const uint64_t want = copy_to_host(*loader.next())->hash();
-    ASSERT_EQ(copy_to_host(*other.next())->hash(), want) << i;
-  }
-}
-
-TEST_F(LoaderOnGpu, batches_made_in_host_memory_are_uploaded_when_they_are_taken) {
-  const Corpus corpus = open();
-  const BatchPlan plan = plan_of(corpus);
-  for (const bool native : {true, false}) {
-    LoaderOptions wanted = options(2);
-    wanted.native = native, wanted.pinned = native;
-    const size_t bytes = RowBuilder(corpus, plan, voice_arrays(), 1).max_bytes();
-    const std::unique_ptr<BatchSource> source = upload_when_taken(open_loader(corpus, plan, wanted), 0, bytes);
-    for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) {
-      const BatchLease batch = source->next();
-      const BatchLease want = reference(corpus, plan, *batch, 1);
-      ASSERT_EQ(copy_to_host(*batch)->hash(), want->hash()) << native << " " << i;
-    }
-  }
-}
-
-TEST_F(LoaderOnGpu, ending_it_mid_epoch_returns_at_once) {
-  const Corpus corpus = open();
-  const BatchPlan plan = plan_of(corpus);
-  within(60, [&] {
-    for (int trial = 0; trial < 5; ++trial) {
-      Loader loader(corpus, plan, gpu(3, 1 << 20));
-      if (trial > 0) loader.next();
-    }
-  });
 }
 
 }  // namespace

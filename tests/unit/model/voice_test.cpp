@@ -21,7 +21,7 @@ VoiceSpec test_spec() {
   spec.vocabulary = 20;
   spec.n_mels = 16;
   spec.mel_mean = -5;
-  spec.mel_deviation = 2;
+  spec.mel_std = 2;
   return spec;
 }
 
@@ -30,7 +30,7 @@ struct Example {
   FlowNoise noise;
 };
 
-// Rows of random content with these lengths, padded to a shape; what is valid does not depend on the shape.
+// Random rows of these lengths, padded to a shape; valid values do not depend on the shape.
 Example make_example(const std::vector<std::pair<int, int>>& lengths, int64_t text, int64_t frames, int64_t n_mels) {
   Example example;
   const auto rows = static_cast<int64_t>(lengths.size());
@@ -58,8 +58,8 @@ Example make_example(const std::vector<std::pair<int, int>>& lengths, int64_t te
   return example;
 }
 
-// Everything random, so that no gradient is zero because its gate is.
-at::Tensor shaken(const Voice& voice) {
+// Perturbs all parameters, so that no gradient is zero because of a zero gate.
+at::Tensor perturbed(const Voice& voice) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(7);
   at::Tensor flat = voice.layout().initial(1);
   return flat + 0.05 * at::randn(flat.sizes(), generator);
@@ -71,7 +71,7 @@ TEST(Voice, padding_changes_neither_loss_nor_gradients) {
   std::vector<at::Tensor> gradients, losses;
   for (const int64_t times : {1, 2, 3}) {
     const Example example = make_example(lengths, 16 * times, 32 * times, 16);
-    const Weights weights = make_weights(voice.layout(), shaken(voice), true);
+    const Weights weights = make_weights(voice.layout(), perturbed(voice), true);
     const VoiceLosses result = voice.losses(weights, example.batch, example.noise);
     result.total.backward();
     losses.push_back(result.total.detach());
@@ -89,7 +89,7 @@ TEST(Voice, padding_changes_neither_loss_nor_gradients) {
 TEST(Voice, every_parameter_gets_a_gradient) {
   const Voice voice(test_spec());
   const Example example = make_example({{5, 23}, {9, 30}}, 16, 32, 16);
-  const Weights weights = make_weights(voice.layout(), shaken(voice), true);
+  const Weights weights = make_weights(voice.layout(), perturbed(voice), true);
   voice.losses(weights, example.batch, example.noise).total.backward();
   const std::vector<at::Tensor> gradients = voice.layout().views(weights.gradients);
   for (size_t i = 0; i < gradients.size(); ++i) {
@@ -103,7 +103,7 @@ TEST(Voice, starts_the_same_for_the_same_seed) {
   EXPECT_FALSE(voice.layout().initial(3).equal(voice.layout().initial(4)));
 }
 
-TEST(Voice, sizes_are_what_the_table_says) {
+TEST(Voice, sizes_have_the_documented_number_of_parameters) {
   const std::vector<std::pair<std::string, double>> expected = {
       {"tiny", 6.8}, {"small", 18.9}, {"normal", 53.3}, {"big", 149}};
   for (const auto& [name, millions] : expected) {
@@ -115,40 +115,41 @@ TEST(Voice, sizes_are_what_the_table_says) {
   }
 }
 
-TEST(Voice, speaks_any_text_and_follows_speed_and_seed) {
+TEST(Voice, synthesizes_any_text_and_follows_speed_and_seed) {
   const Voice voice(test_spec());
-  const Weights weights = make_weights(voice.layout(), shaken(voice), false);
-  const Spoken once = voice.speak(weights, {2, 3, 4, 5}, {});
+  const Weights weights = make_weights(voice.layout(), perturbed(voice), false);
+  const SynthesizedMel once = voice.synthesize(weights, {2, 3, 4, 5}, {});
   EXPECT_EQ(once.durations.size(), 4U);
   EXPECT_EQ(once.mel.size(1), 16);
-  EXPECT_TRUE(once.mel.equal(voice.speak(weights, {2, 3, 4, 5}, {}).mel));
-  EXPECT_FALSE(once.mel.equal(voice.speak(weights, {2, 3, 4, 5}, {.seed = 2}).mel));
-  EXPECT_GT(voice.speak(weights, {2, 3, 4, 5}, {.speed = 0.2}).mel.size(0), once.mel.size(0));
-  EXPECT_EQ(voice.speak(weights, {}, {}).mel.size(0), 0);
+  EXPECT_TRUE(once.mel.equal(voice.synthesize(weights, {2, 3, 4, 5}, {}).mel));
+  EXPECT_FALSE(once.mel.equal(voice.synthesize(weights, {2, 3, 4, 5}, {.seed = 2}).mel));
+  EXPECT_GT(voice.synthesize(weights, {2, 3, 4, 5}, {.speed = 0.2}).mel.size(0), once.mel.size(0));
+  EXPECT_EQ(voice.synthesize(weights, {}, {}).mel.size(0), 0);
 }
 
-// The sum of the scores along a way.
-double worth(const std::vector<float>& scores, int64_t tokens, const std::vector<int>& way) {
+// Sum of the scores along a path.
+double path_score(const std::vector<float>& scores, int64_t tokens, const std::vector<int>& path) {
   double sum = 0;
-  for (size_t frame = 0; frame < way.size(); ++frame)
-    sum += scores[frame * static_cast<size_t>(tokens) + static_cast<size_t>(way[frame])];
+  for (size_t frame = 0; frame < path.size(); ++frame)
+    sum += scores[frame * static_cast<size_t>(tokens) + static_cast<size_t>(path[frame])];
   return sum;
 }
 
-// The best of all ways, tried one by one.
-double best_worth(const std::vector<float>& scores, int tokens, int frames, std::vector<int>& way) {
-  if (static_cast<int>(way.size()) == frames) return way.back() == tokens - 1 ? worth(scores, tokens, way) : -1e300;
+// Best score of all monotonic paths, by exhaustive search.
+double best_path_score(const std::vector<float>& scores, int tokens, int frames, std::vector<int>& path) {
+  if (static_cast<int>(path.size()) == frames)
+    return path.back() == tokens - 1 ? path_score(scores, tokens, path) : -1e300;
   double best = -1e300;
-  for (const int next : way.empty() ? std::vector<int>{0} : std::vector<int>{way.back(), way.back() + 1}) {
+  for (const int next : path.empty() ? std::vector<int>{0} : std::vector<int>{path.back(), path.back() + 1}) {
     if (next >= tokens) continue;
-    way.push_back(next);
-    best = std::max(best, best_worth(scores, tokens, frames, way));
-    way.pop_back();
+    path.push_back(next);
+    best = std::max(best, best_path_score(scores, tokens, frames, path));
+    path.pop_back();
   }
   return best;
 }
 
-TEST(Alignment, is_the_best_of_all_monotonic_ways) {
+TEST(Alignment, is_the_best_of_all_monotonic_paths) {
   Random random(5);
   for (int round = 0; round < 200; ++round) {
     const int frames = 1 + static_cast<int>(random.below(9)),
@@ -158,23 +159,23 @@ TEST(Alignment, is_the_best_of_all_monotonic_ways) {
     const int32_t text_length = tokens, mel_length = frames;
     std::vector<int32_t> found(static_cast<size_t>(frames)), durations(static_cast<size_t>(tokens));
     align_on_cpu({1, tokens, frames, scores.data(), &text_length, &mel_length, found.data(), durations.data()}, 0);
-    const std::vector<int> way(found.begin(), found.end());
-    EXPECT_EQ(way.front(), 0);
-    EXPECT_EQ(way.back(), tokens - 1);
-    for (size_t i = 1; i < way.size(); ++i) EXPECT_LE(static_cast<unsigned>(way[i] - way[i - 1]), 1U);
+    const std::vector<int> path(found.begin(), found.end());
+    EXPECT_EQ(path.front(), 0);
+    EXPECT_EQ(path.back(), tokens - 1);
+    for (size_t i = 1; i < path.size(); ++i) EXPECT_LE(static_cast<unsigned>(path[i] - path[i - 1]), 1U);
     for (int token = 0; token < tokens; ++token) {
-      EXPECT_EQ(durations[static_cast<size_t>(token)], std::ranges::count(way, token));
+      EXPECT_EQ(durations[static_cast<size_t>(token)], std::ranges::count(path, token));
     }
     std::vector<int> none;
-    EXPECT_NEAR(worth(scores, tokens, way), best_worth(scores, tokens, frames, none), 1e-5);
+    EXPECT_NEAR(path_score(scores, tokens, path), best_path_score(scores, tokens, frames, none), 1e-5);
   }
 }
 
-TEST(Voice, writes_the_gradients_of_fresh_trunks_and_adds_to_all_others) {
+TEST(Voice, overwrites_trunk_gradients_and_accumulates_all_others) {
   const Voice voice(test_spec());
   const Example example = make_example({{5, 23}, {9, 30}}, 16, 32, 16);
-  Weights weights = make_weights(voice.layout(), shaken(voice), true);
-  weights.fresh_trunks = true;
+  Weights weights = make_weights(voice.layout(), perturbed(voice), true);
+  weights.overwrite_trunk_gradients = true;
   const auto add = [&] { add_gradients(voice.losses(weights, example.batch, example.noise).total, weights); };
   add();
   const at::Tensor once = weights.gradients.clone();
@@ -186,15 +187,15 @@ TEST(Voice, writes_the_gradients_of_fresh_trunks_and_adds_to_all_others) {
   for (const ParameterSpec& spec : voice.layout().specs()) EXPECT_EQ(spec.in_trunk, spec.first < trunks) << spec.name;
 }
 
-// Frames of each token of a row's way, where all of them are the row's tokens.
-void expect_a_way(const at::Tensor& token_of_frame, const at::Tensor& durations) {
+// Checks that a path uses only tokens of the row and matches the durations.
+void expect_valid_path(const at::Tensor& token_of_frame, const at::Tensor& durations) {
   const auto tokens = durations.size(0);
   EXPECT_GE(token_of_frame.min().item<int>(), 0);
   EXPECT_LT(token_of_frame.max().item<int>(), tokens);
   EXPECT_TRUE(at::bincount(token_of_frame, {}, tokens).equal(durations.to(at::kLong)));
 }
 
-// Scores of frames of which one or two are not finite: an infinity in the mel is one of either sign for each token.
+// Scores with one or two non-finite frames; an infinite mel gives an infinity of either sign per token.
 at::Tensor broken_scores(int64_t rows, int64_t frames, int64_t tokens) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(3);
   at::Tensor scores = at::randn({rows, frames, tokens}, generator);
@@ -209,29 +210,29 @@ at::Tensor broken_scores(int64_t rows, int64_t frames, int64_t tokens) {
   return scores;
 }
 
-TEST(Alignment, stays_within_the_row_where_scores_are_not_finite) {
+TEST(Alignment, stays_within_the_row_if_scores_are_not_finite) {
   const int64_t rows = 300, frames = 30, tokens = 5;
   const at::Tensor scores = broken_scores(rows, frames, tokens);
   const at::Tensor text_lengths = at::full({rows}, tokens, at::kInt), mel_lengths = at::full({rows}, frames, at::kInt);
   for (int64_t row = 0; row < rows; ++row) {
-    // Of its own, so that what is written beside it is found.
+    // One row per buffer, to detect writes out of bounds.
     at::Tensor found = at::empty({1, frames}, at::kInt), durations = at::full({1 + tokens}, 7, at::kInt);
     align_on_cpu(
         {1, tokens, frames, scores[row].const_data_ptr<float>(), text_lengths.const_data_ptr<int>(),
          mel_lengths.const_data_ptr<int>(), found.mutable_data_ptr<int>(), durations.mutable_data_ptr<int>() + 1},
         0);
     EXPECT_EQ(durations[0].item<int>(), 7);
-    expect_a_way(found[0], durations.narrow(0, 1, tokens));
+    expect_valid_path(found[0], durations.narrow(0, 1, tokens));
   }
 }
 
-// What follows needs a GPU and a libtorch that knows it.
+// The tests below need a GPU and a libtorch with CUDA.
 bool no_gpu() { return device_count() == 0 || !at::globalContext().hasCUDA(); }
 
-TEST(VoiceGpu, aligns_as_the_cpu_does) {
+TEST(VoiceGpu, alignment_matches_the_cpu) {
   if (no_gpu()) GTEST_SKIP() << "no GPU";
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(11);
-  // For each of the forms that the GPU has, by the number of tokens; the last is too long for a warp.
+  // One text length per kernel instance; the last is too long for the warp kernel.
   for (const int tokens : {1, 90, 100, 150, 180, 220, 250, 300, 380, 500, 700}) {
     const int64_t rows = 9, frames = tokens + 200;
     const at::Tensor scores = at::randn({rows, frames, tokens}, generator) - 3;
@@ -265,9 +266,9 @@ TEST(VoiceGpu, aligns_as_the_cpu_does) {
   }
 }
 
-TEST(VoiceGpu, aligns_within_the_row_where_scores_are_not_finite) {
+TEST(VoiceGpu, alignment_stays_within_the_row_if_scores_are_not_finite) {
   if (no_gpu()) GTEST_SKIP() << "no GPU";
-  for (const int64_t tokens : {5, 600}) {  // in a warp, and in a block
+  for (const int64_t tokens : {5, 600}) {  // warp kernel, block kernel
     const int64_t rows = 90, frames = tokens + 25;
     const at::Tensor scores = broken_scores(rows, frames, tokens).cuda();
     const at::Tensor text_lengths = at::full({rows}, tokens, at::kInt).cuda();
@@ -285,11 +286,11 @@ TEST(VoiceGpu, aligns_within_the_row_where_scores_are_not_finite) {
     at::Tensor scratch = at::empty({static_cast<int64_t>(alignment_scratch_bytes(problem))},
                                    at::TensorOptions(at::kByte).device(at::kCUDA));
     align_on_gpu(problem, scratch.mutable_data_ptr(), nullptr);
-    for (int64_t row = 0; row < rows; ++row) expect_a_way(found[row].cpu(), durations[row].cpu());
+    for (int64_t row = 0; row < rows; ++row) expect_valid_path(found[row].cpu(), durations[row].cpu());
   }
 }
 
-TEST(VoiceGpu, writes_the_gradients_of_fresh_trunks_over_what_was_there) {
+TEST(VoiceGpu, overwrites_trunk_gradients) {
   if (no_gpu()) GTEST_SKIP() << "no GPU";
   const Voice voice(test_spec());
   const Example example = make_example({{5, 23}, {9, 30}}, 16, 32, 16);
@@ -297,31 +298,30 @@ TEST(VoiceGpu, writes_the_gradients_of_fresh_trunks_over_what_was_there) {
                             example.batch.mel_lengths.cuda(), example.batch.mel.cuda()};
   const FlowNoise noise = {example.noise.time.cuda(), example.noise.noise.cuda()};
   const int64_t trunks = voice.layout().trunk_elements();
-  const auto gradients_of_trunks = [&](bool fresh, double there) {
-    Weights weights = make_weights(voice.layout(), shaken(voice).to(at::kCUDA, at::kBFloat16), true);
-    weights.fresh_trunks = fresh;
-    weights.gradients.narrow(0, 0, trunks).fill_(there);
+  const auto trunk_gradients = [&](bool overwrite, double initial) {
+    Weights weights = make_weights(voice.layout(), perturbed(voice).to(at::kCUDA, at::kBFloat16), true);
+    weights.overwrite_trunk_gradients = overwrite;
+    weights.gradients.narrow(0, 0, trunks).fill_(initial);
     add_gradients(voice.losses(weights, batch, noise).total, weights);
     return weights.gradients.narrow(0, 0, trunks).to(at::kFloat);
   };
-  const at::Tensor expected = gradients_of_trunks(false, 0);
+  const at::Tensor expected = trunk_gradients(false, 0);
   EXPECT_GT(expected.abs().max().item<float>(), 0);
-  EXPECT_TRUE(at::isclose(gradients_of_trunks(true, 64), expected, 0.02, 1e-3).to(at::kFloat).mean().item<float>() >
-              0.999);
-  EXPECT_NEAR(gradients_of_trunks(false, 64).mean().item<double>(), 64, 1);
+  EXPECT_TRUE(at::isclose(trunk_gradients(true, 64), expected, 0.02, 1e-3).to(at::kFloat).mean().item<float>() > 0.999);
+  EXPECT_NEAR(trunk_gradients(false, 64).mean().item<double>(), 64, 1);
 }
 
-TEST(VoiceGpu, loses_and_learns_as_the_cpu_does) {
+TEST(VoiceGpu, losses_and_gradients_match_the_cpu) {
   if (no_gpu()) GTEST_SKIP() << "no GPU";
   const Voice voice(test_spec());
   const Example example = make_example({{5, 23}, {9, 30}, {0, 0}, {16, 16}}, 16, 32, 16);
   const VoiceBatch batch = {example.batch.tokens.cuda(), example.batch.text_lengths.cuda(),
                             example.batch.mel_lengths.cuda(), example.batch.mel.cuda()};
   const FlowNoise noise = {example.noise.time.cuda(), example.noise.noise.cuda()};
-  const Weights on_cpu = make_weights(voice.layout(), shaken(voice), true);
+  const Weights on_cpu = make_weights(voice.layout(), perturbed(voice), true);
   voice.losses(on_cpu, example.batch, example.noise).total.backward();
   for (const auto& [type, tolerance] : {std::pair(at::kFloat, 1e-4), std::pair(at::kBFloat16, 5e-2)}) {
-    const Weights on_gpu = make_weights(voice.layout(), shaken(voice).to(at::kCUDA, type), true);
+    const Weights on_gpu = make_weights(voice.layout(), perturbed(voice).to(at::kCUDA, type), true);
     voice.losses(on_gpu, batch, noise).total.backward();
     const at::Tensor difference = on_gpu.gradients.cpu().to(at::kFloat) - on_cpu.gradients;
     EXPECT_LT(difference.norm().item<double>() / on_cpu.gradients.norm().item<double>(), tolerance);

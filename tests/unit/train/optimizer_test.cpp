@@ -165,7 +165,7 @@ TEST(OptimizerGpu, fused_does_what_plain_operations_do) {
       return side;
     };
     Side plain = make(), fused = make();
-    fused.weights.fresh_trunks = true;
+    fused.weights.overwrite_trunk_gradients = true;
     const at::Tensor rate = at::full({}, 1e-2, plain.state.master.options());
     for (int step = 0; step < 20; ++step) {
       at::Tensor gradient = at::randn({layout.elements()}, plain.state.master.options()) * (step % 3 == 0 ? 1e-3 : 1.0);

@@ -158,7 +158,7 @@ TEST(TrainingStepGpu, captured_and_not_captured_are_equal_to_rounding_for_100_st
       weights.push_back(step.states().front().master.cpu());
       EXPECT_EQ(step.captures(), capture ? 1 : 0);
     }
-    if (type == at::kBFloat16 && gpu_attends()) {
+    if (type == at::kBFloat16 && gpu_has_fused_attention()) {
       EXPECT_TRUE(weights[1].equal(weights[0]));  // our own attention adds in one order
     }
     const double tolerance = type == at::kFloat ? 1e-4 : 2e-2;
@@ -171,7 +171,7 @@ TEST(TrainingStepGpu, captured_and_not_captured_are_equal_to_rounding_for_100_st
 }
 
 TEST(TrainingStepGpu, two_runs_have_the_same_bits) {
-  if (no_gpu() || !gpu_attends()) GTEST_SKIP() << "no GPU of the Hopper kind";
+  if (no_gpu() || !gpu_has_fused_attention()) GTEST_SKIP() << "no GPU of the Hopper kind";
   const SmallVoice voice({}, {"test", 2, 192, 3, 256});
   const at::Device gpu(at::kCUDA, 0);
   std::vector<at::Tensor> weights;

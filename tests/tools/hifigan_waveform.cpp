@@ -1,6 +1,6 @@
-// What load_hifigan and hifigan_sound make of given weights, for a test that compares them with torch:
-//   hifigan_sound WEIGHTS.txt WEIGHTS.bin FRAMES MEL.bin OUT.bin
-// WEIGHTS.txt has a line "name size size ..." for each tensor, WEIGHTS.bin their float32 values one after another.
+// Runs the HiFi-GAN generator on given weights, for a test that compares it with PyTorch:
+//   hifigan_waveform WEIGHTS.txt WEIGHTS.bin FRAMES MEL.bin OUT.bin
+// WEIGHTS.txt has a line "name size size ..." per tensor; WEIGHTS.bin holds their float32 values in that order.
 #include "base/error.h"
 #include "model/hifigan.h"
 
@@ -32,10 +32,10 @@ void run(char** arguments) {
   }
   constexpr int64_t batch = 2, n_mels = 80;
   const myxtts::HifiganGenerator generator = myxtts::load_hifigan(tensors, n_mels);
-  const at::Tensor sound =
-      myxtts::hifigan_sound(generator, read_floats(mel, {batch, std::stoll(arguments[3]), n_mels})).contiguous();
+  const at::Tensor waveform =
+      myxtts::hifigan_waveform(generator, read_floats(mel, {batch, std::stoll(arguments[3]), n_mels})).contiguous();
   std::ofstream out(arguments[5], std::ios::binary);
-  out.write(static_cast<const char*>(sound.data_ptr()), static_cast<std::streamsize>(sound.nbytes()));
+  out.write(static_cast<const char*>(waveform.data_ptr()), static_cast<std::streamsize>(waveform.nbytes()));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "model/products.h"
+#include "model/matmul.h"
 
 #include "base/error.h"
 
@@ -32,14 +32,14 @@ using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroyer<cublasLtM
 using Description = std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroyer<cublasLtMatmulDescDestroy>>;
 using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Destroyer<cublasLtMatmulPreferenceDestroy>>;
 
-// cuBLAS counts columns first: what is [n, m] here is m rows of n columns there.
+// cuBLAS is column-major: a row-major [n, m] matrix is m rows by n columns there.
 Layout layout_of(const at::Tensor& matrix) {
-  cublasLtMatrixLayout_t made = nullptr;
+  cublasLtMatrixLayout_t handle = nullptr;
   const int64_t rows = matrix.size(1);
-  check(cublasLtMatrixLayoutCreate(&made, CUDA_R_16BF, static_cast<uint64_t>(rows),
+  check(cublasLtMatrixLayoutCreate(&handle, CUDA_R_16BF, static_cast<uint64_t>(rows),
                                    static_cast<uint64_t>(matrix.size(0)), rows),
         "cublasLtMatrixLayoutCreate");
-  return Layout(made);
+  return Layout(handle);
 }
 
 template <typename T>
@@ -57,12 +57,12 @@ T config_of(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttri
   return value;
 }
 
-// For a sum that is split. Other kernels would use four bytes of it as a counter of tiles, and cuBLASLt would clear
-// them before every product: a recorded step would wait 4 microseconds for each of a hundred clearings. Offered
-// nothing, it takes the same kernels without the counter, which are as fast.
-constexpr int64_t workspace_of_sums = 32 << 20;
+// Workspace for split-K kernels only. Given a workspace, other kernels keep a tile counter in it, and cuBLASLt clears
+// that before every call: 4 microseconds each, a hundred times in a captured step. Without one they run without the
+// counter, equally fast.
+constexpr int64_t split_k_workspace_bytes = 32 << 20;
 
-// Whether a kernel is one that we take before cuBLASLt's first proposal.
+// Whether to prefer a kernel over the first heuristic result.
 bool preferred(const cublasLtMatmulAlgo_t& algorithm, int64_t elements) {
   struct Tile {
     uint32_t number;
@@ -73,67 +73,68 @@ bool preferred(const cublasLtMatmulAlgo_t& algorithm, int64_t elements) {
                             {CUBLASLT_MATMUL_TILE_128x160, 128 * 160},
                             {CUBLASLT_MATMUL_TILE_128x64, 128 * 64},
                             {CUBLASLT_MATMUL_TILE_64x128, 64 * 128}};
-  const cudaDeviceProp& card = *at::cuda::getCurrentDeviceProperties();
+  const cudaDeviceProp& gpu = *at::cuda::getCurrentDeviceProperties();
   const auto number = config_of<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID);
   const auto* const tile = std::ranges::find(tiles, number, &Tile::number);
-  constexpr double nearly = 0.9;
-  return card.major == 9 && tile != std::end(tiles) &&
-         static_cast<double>(elements) >= nearly * card.multiProcessorCount * static_cast<double>(tile->elements) &&
+  constexpr double min_occupancy = 0.9;
+  return gpu.major == 9 && tile != std::end(tiles) &&
+         static_cast<double>(elements) >=
+             min_occupancy * gpu.multiProcessorCount * static_cast<double>(tile->elements) &&
          config_of<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) == 1;
 }
 
-// A side of a product as cuBLAS sees it, and whether it is turned first.
-struct Side {
+// An operand as cuBLAS sees it.
+struct Operand {
   const at::Tensor& matrix;
-  bool turned;
+  bool transposed;
 };
 
 struct Product {
-  Side first, second;
+  Operand first, second;
   const at::Tensor& result;
-  bool adds = false;
+  bool accumulate = false;
   at::Tensor before_gelu = {};
 
-  bool of_weight() const { return second.turned; }  // its gradient: a long sum, which may be worth splitting
-  int64_t workspace_bytes() const { return of_weight() ? workspace_of_sums : 0; }
+  bool is_weight_gradient() const { return second.transposed; }  // a long reduction that may use split-K
+  int64_t workspace_bytes() const { return is_weight_gradient() ? split_k_workspace_bytes : 0; }
   bool run() const;
   std::optional<cublasLtMatmulAlgo_t> choose(const Description& description, const Layout& a, const Layout& b,
                                              const Layout& c) const;
 };
 
-// cuBLASLt orders its proposals by what it expects of them. On an H200 the first that does not split the sum and has
-// one of some tiles takes 4 % less time than the first of all over the products of a block, and 1 % more than the best
-// (bench/results/products.json). A rule, not a race: every run takes the same kernel and gives the same bits. It is for
-// cards of that kind, and for results whose tiles nearly fill one.
+// cuBLASLt sorts its heuristic results by expected time. On one H200, the first without split-K and with a preferred
+// tile takes 4 % less time over a block than the first result, and 1 % more than the best
+// (bench/results/products.json). A fixed rule instead of autotuning keeps the kernel, and so the bits, the same in
+// every run.
 std::optional<cublasLtMatmulAlgo_t> Product::choose(const Description& description, const Layout& a, const Layout& b,
                                                     const Layout& c) const {
-  cublasLtMatmulPreference_t made = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
-  const Preference preference(made);
+  cublasLtMatmulPreference_t handle = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&handle), "cublasLtMatmulPreferenceCreate");
+  const Preference preference(handle);
   const auto bytes = static_cast<size_t>(workspace_bytes());
   check(cublasLtMatmulPreferenceSetAttribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
                                              sizeof(bytes)),
         "cublasLtMatmulPreferenceSetAttribute");
-  std::array<cublasLtMatmulHeuristicResult_t, 8> found = {};
+  std::array<cublasLtMatmulHeuristicResult_t, 8> results = {};
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       at::cuda::getCurrentCUDABlasLtHandle(), description.get(), a.get(), b.get(), c.get(), c.get(), preference.get(),
-      static_cast<int>(found.size()), found.data(), &count);
+      static_cast<int>(results.size()), results.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS || count == 0) return std::nullopt;
   for (int i = 0; i < count; ++i) {
-    if (preferred(found[i].algo, result.numel())) return found[i].algo;
+    if (preferred(results[i].algo, result.numel())) return results[i].algo;
   }
-  return found[0].algo;
+  return results[0].algo;
 }
 
 bool Product::run() const {
   if (!result.is_cuda()) return false;
   const c10::cuda::CUDAGuard guard(result.device());
-  cublasLtMatmulDesc_t made = nullptr;
-  check(cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
-  const Description description(made);
-  if (first.turned) set(description, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
-  if (second.turned) set(description, CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T);
+  cublasLtMatmulDesc_t handle = nullptr;
+  check(cublasLtMatmulDescCreate(&handle, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  const Description description(handle);
+  if (first.transposed) set(description, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+  if (second.transposed) set(description, CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T);
   if (before_gelu.defined()) {
     set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_GELU_AUX);
     set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before_gelu.mutable_data_ptr());
@@ -141,23 +142,23 @@ bool Product::run() const {
   }
   const Layout a = layout_of(first.matrix), b = layout_of(second.matrix), c = layout_of(result);
 
-  // Chosen once a shape.
+  // Select the kernel once per shape.
   static std::mutex mutex;
-  static std::map<std::array<int64_t, 6>, std::optional<cublasLtMatmulAlgo_t>> known;
-  const int64_t kind = first.turned + 2 * second.turned + 4 * adds + 8 * before_gelu.defined();
+  static std::map<std::array<int64_t, 6>, std::optional<cublasLtMatmulAlgo_t>> cache;
+  const int64_t kind = first.transposed + 2 * second.transposed + 4 * accumulate + 8 * before_gelu.defined();
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   {
     const std::lock_guard lock(mutex);
-    const auto [place, is_new] = known.try_emplace({first.matrix.size(0), first.matrix.size(1), second.matrix.size(0),
+    const auto [entry, is_new] = cache.try_emplace({first.matrix.size(0), first.matrix.size(1), second.matrix.size(0),
                                                     second.matrix.size(1), result.get_device(), kind},
                                                    std::nullopt);
-    if (is_new) place->second = choose(description, a, b, c);
-    algorithm = place->second;
+    if (is_new) entry->second = choose(description, a, b, c);
+    algorithm = entry->second;
   }
   if (!algorithm) return false;
 
   const at::Tensor workspace = at::empty({workspace_bytes()}, result.options().dtype(at::kByte));
-  const float one = 1, beta = adds ? 1 : 0;
+  const float one = 1, beta = accumulate ? 1 : 0;
   check(cublasLtMatmul(at::cuda::getCurrentCUDABlasLtHandle(), description.get(), &one, first.matrix.const_data_ptr(),
                        a.get(), second.matrix.const_data_ptr(), b.get(), &beta, result.mutable_data_ptr(), c.get(),
                        result.mutable_data_ptr(), c.get(), &*algorithm, workspace.mutable_data_ptr(),
@@ -168,21 +169,21 @@ bool Product::run() const {
 
 }  // namespace
 
-bool chosen_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& result) {
+bool tuned_matmul(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& result) {
   return Product{{weight, true}, {x, false}, result}.run();
 }
 
-bool chosen_product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& before,
-                         const at::Tensor& after) {
+bool tuned_matmul_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& before,
+                       const at::Tensor& after) {
   return Product{{weight, true}, {x, false}, after, false, before}.run();
 }
 
-bool chosen_product_backward(const at::Tensor& d_out, const at::Tensor& weight, const at::Tensor& d_x) {
+bool tuned_matmul_backward(const at::Tensor& d_out, const at::Tensor& weight, const at::Tensor& d_x) {
   return Product{{weight, false}, {d_out, false}, d_x}.run();
 }
 
-bool chosen_weight_gradient(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& d_weight, bool adds) {
-  return Product{{x, false}, {d_out, true}, d_weight, adds}.run();
+bool tuned_weight_gradient(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& d_weight, bool accumulate) {
+  return Product{{x, false}, {d_out, true}, d_weight, accumulate}.run();
 }
 
 }  // namespace myxtts

@@ -1,5 +1,4 @@
-// Values in eights: 16 bytes of bfloat16, so that a lane loads as much at once as it can; and sums over warps and
-// blocks.
+// Vectorised access to eight bfloat16 values (16 bytes, the widest load), and sums over warps and blocks.
 #pragma once
 
 #include "model/fused.h"
@@ -13,14 +12,14 @@ constexpr int warps = 8;
 constexpr int block_width = warps * warp_width;
 constexpr int pack = 8;  // values in 16 bytes
 
-struct Eight {
+struct Vec8 {
   float v[pack];
 };
 
-__device__ inline uint4 load_bits(const Brain* from) { return *reinterpret_cast<const uint4*>(from); }
+__device__ inline uint4 load_bits(const BFloat16* from) { return *reinterpret_cast<const uint4*>(from); }
 
-__device__ inline Eight to_eight(const uint4& bits) {
-  Eight out;
+__device__ inline Vec8 to_vec8(const uint4& bits) {
+  Vec8 out;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const float2 two = __bfloat1622float2(reinterpret_cast<const __nv_bfloat162*>(&bits)[i]);
@@ -29,14 +28,14 @@ __device__ inline Eight to_eight(const uint4& bits) {
   return out;
 }
 
-__device__ inline Eight load(const Brain* from) { return to_eight(load_bits(from)); }
+__device__ inline Vec8 load(const BFloat16* from) { return to_vec8(load_bits(from)); }
 
-__device__ inline Eight load(const float* from) {
+__device__ inline Vec8 load(const float* from) {
   const float4 low = reinterpret_cast<const float4*>(from)[0], high = reinterpret_cast<const float4*>(from)[1];
   return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
 }
 
-__device__ inline void store(Brain* to, const Eight& values) {
+__device__ inline void store(BFloat16* to, const Vec8& values) {
   uint4 bits;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -47,9 +46,9 @@ __device__ inline void store(Brain* to, const Eight& values) {
 
 __device__ inline float rounded(float value) { return __bfloat162float(__float2bfloat16_rn(value)); }
 
-__device__ inline Brain to_brain(float value) { return {__bfloat16_as_ushort(__float2bfloat16_rn(value))}; }
+__device__ inline BFloat16 to_bfloat16(float value) { return {__bfloat16_as_ushort(__float2bfloat16_rn(value))}; }
 
-__device__ inline float to_float(Brain value) { return __bfloat162float(__ushort_as_bfloat16(value.bits)); }
+__device__ inline float to_float(BFloat16 value) { return __bfloat162float(__ushort_as_bfloat16(value.bits)); }
 
 __device__ inline float warp_sum(float value) {
 #pragma unroll
@@ -58,12 +57,12 @@ __device__ inline float warp_sum(float value) {
 }
 
 __device__ inline float block_sum(float value) {
-  __shared__ float of_warp[warps];
+  __shared__ float warp_sums[warps];
   value = warp_sum(value);
-  if (threadIdx.x % warp_width == 0) of_warp[threadIdx.x / warp_width] = value;
+  if (threadIdx.x % warp_width == 0) warp_sums[threadIdx.x / warp_width] = value;
   __syncthreads();
   float sum = 0;
-  for (const float part : of_warp) sum += part;
+  for (const float part : warp_sums) sum += part;
   return sum;
 }
 
