@@ -1,19 +1,22 @@
 # The front door. Everything behind it is plain CMake, ctest and pytest; see CONTRIBUTING.md.
-.PHONY: build demo test bench format lint clean help
+.PHONY: build demo test check bench format lint docs clean help
 
 BUILD := build
 JOBS ?= $(shell nproc)
 
-build: ## build build/myxtts
+build: ## build build/myxtts, the program alone
 	@tools/bootstrap
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset release
-	@cmake --build $(BUILD) -j $(JOBS)
+	@cmake --build $(BUILD) -j $(JOBS) --target myxtts
 
 demo: build ## make a small corpus, train a voice on it for some minutes and let it speak
 	@tools/demo
 
-test: build ## every test: units, the binary, sanitizers, lint
+test: build ## build the tests and run them: units and the program
 	@tools/test
+
+check: build ## lint, and the unit tests under the sanitizers
+	@tools/check
 
 bench: build ## the figures behind the README's claims, on this machine
 	@tools/bench
@@ -23,6 +26,9 @@ format: ## rewrite the sources in the project's layout
 
 lint: build ## layout, static checks, layers
 	@tools/lint
+
+docs: build ## rewrite the generated parts of docs/ from the program
+	@tools/make_reference
 
 clean: ## remove what the build made (the Python environment stays)
 	rm -rf $(BUILD)
