@@ -1,8 +1,10 @@
 #include "model/voice.h"
 
+#include "base/error.h"
 #include "model/blocks.h"
 #include "model/fused_calls.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -130,6 +132,18 @@ at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const 
   return flow;
 }
 
+const std::vector<std::string>& Voice::loss_names() {
+  static const std::vector<std::string> names = {"prior", "duration", "flow"};
+  return names;
+}
+
+const at::Tensor& VoiceLosses::operator[](std::string_view name) const {
+  const std::vector<std::string>& names = Voice::loss_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) fail("voice", "there is no loss '{}'", name);
+  return terms[static_cast<size_t>(found - names.begin())];
+}
+
 VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                           const Inspect& inspect) const {
   if (inspect) inspect("mel", batch.mel);
@@ -144,7 +158,7 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
   losses.token_of_frame = alignment.token_of_frame;
   const at::Tensor token = at::arange(batch.tokens.size(1), batch.tokens.options());
   const at::Tensor log_durations = alignment.durations.clamp_min(1).to(at::kFloat).log();
-  losses.duration =
+  const at::Tensor duration =
       masked_sum((encoded.log_durations - log_durations).square(), token < batch.text_lengths.unsqueeze(1)) /
       valid_tokens;
 
@@ -165,9 +179,10 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
     const at::Tensor flow = decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths, inspect);
     flow_error = masked_sum((flow.to(at::kFloat) - target).square(), valid);
   }
-  losses.prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));
-  losses.flow = flow_error / valid_values;
-  losses.total = losses.prior + losses.duration + losses.flow;
+  const at::Tensor prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));
+  losses.terms = {prior, duration, flow_error / valid_values};  // in the order of loss_names()
+  losses.total = losses.terms.front();
+  for (size_t i = 1; i < losses.terms.size(); ++i) losses.total = losses.total + losses.terms[i];
   return losses;
 }
 

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -33,9 +34,12 @@ struct FlowNoise {
 };
 
 struct VoiceLosses {
-  at::Tensor total, prior, duration, flow;  // scalars; total = prior + duration + flow
-  at::Tensor token_of_frame;                // int32 [rows, frames]; -1 in padding
-  at::Tensor mu;                            // [rows, text, n_mels], normalised
+  at::Tensor total;               // scalar, the sum of the terms
+  std::vector<at::Tensor> terms;  // scalars, in the order of Voice::loss_names()
+  at::Tensor token_of_frame;      // int32 [rows, frames]; -1 in padding
+  at::Tensor mu;                  // [rows, text, n_mels], normalised
+
+  const at::Tensor& operator[](std::string_view name) const;  // a term; throws Error if there is none of that name
 };
 
 struct SynthesizedMel {
@@ -47,6 +51,9 @@ class Voice {
  public:
   // `fused`: use fused kernels if they support the weights' type and device.
   explicit Voice(const VoiceSpec& spec, bool fused = true);
+
+  // Terms of the loss.
+  static const std::vector<std::string>& loss_names();
 
   const VoiceSpec& spec() const { return spec_; }
   const ParameterLayout& layout() const { return layout_; }

@@ -22,9 +22,9 @@ namespace {
 constexpr double pause_s = 0.2;  // between sentences
 
 HifiganGenerator read_vocoder(const fs::path& path, at::Device device, const MelSpec& mel) {
-  // It speaks the frames that it was trained on, and no others.
+  // A vocoder takes the frames that it was trained on, and no others.
   if (mel.hop_length != hifigan_hop) {
-    reject_input("synth", "{} makes {} samples a frame, the voice's frames have {}", path.string(), hifigan_hop,
+    reject_input("synth", "{} makes {} samples per frame, the voice's frames have {}", path.string(), hifigan_hop,
                  mel.hop_length, way_out("leave --vocoder out"));
   }
   const SafetensorsFile file(path);
@@ -37,6 +37,18 @@ HifiganGenerator read_vocoder(const fs::path& path, at::Device device, const Mel
 }
 
 }  // namespace
+
+void check_options(const SynthesisOptions& options) {
+  if (options.steps < 1 || options.steps > 1000) {
+    reject_input("synth", "--steps is {}", options.steps, way_out("it must be from 1 to 1000"));
+  }
+  if (!(options.speed >= 0.1 && options.speed <= 10)) {
+    reject_input("synth", "--speed is {}", options.speed, way_out("it must be from 0.1 to 10"));
+  }
+  if (!(options.temperature >= 0 && options.temperature <= 10)) {
+    reject_input("synth", "--temperature is {}", options.temperature, way_out("it must be from 0 to 10"));
+  }
+}
 
 struct Synthesizer::State {
   State(const fs::path& checkpoint, at::Device device, const fs::path& vocoder_file)
@@ -65,7 +77,7 @@ const VoiceDescription& Synthesizer::description() const { return state_->descri
 int Synthesizer::sample_rate() const { return state_->mel.sample_rate; }
 
 std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOptions& options) const {
-  // Longer than what the voice was trained on is asking for trouble.
+  // The voice has not learnt texts longer than those it was trained on.
   const auto longest = static_cast<size_t>(state_->description.config.data.max_text_length);
   std::vector<float> samples;
   for (const std::string& sentence : split_sentences(text, longest)) {

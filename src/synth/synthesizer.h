@@ -1,4 +1,4 @@
-// A trained voice that speaks: text to samples.
+// A trained voice: text to samples.
 #pragma once
 
 #include "synth/voice_description.h"
@@ -10,6 +10,10 @@
 
 namespace myxtts {
 
+// Throws Error that names the option that is out of range.
+void check_options(const SynthesisOptions& options);
+
+// One thread at a time.
 class Synthesizer {
  public:
   // `device` is a GPU's number, or -1. `vocoder` is a file of HiFi-GAN weights; empty: Griffin-Lim.

@@ -2,13 +2,13 @@
 
 namespace myxtts {
 
+// The constants are fitted to measured steps of every size (bench/results/step_memory.json) and rounded up.
 double StepMemory::bytes(int64_t rows) const {
   const double value = half ? 2 : 4;
-  // Values that a block keeps for each position and unit of its width: norms with what they add (6), queries, keys and
-  // values (3), what was seen (1) and the feed-forward before and after its activation (8). Plain operations keep about
-  // two and a half times as many: every step of a norm, of the rotation and of the modulation.
-  const double kept = 18 * (fused ? 1 : 2.5);
-  constexpr double passing = 24;  // of the block at hand, on the way back
+  // Values that a block keeps per position and unit of its width. Plain operations keep every intermediate of a norm,
+  // of the rotation and of the modulation.
+  const double kept = fused ? 18 : 25;
+  constexpr double passing = 17;  // of the block at hand, in backward
   const auto stack = [&](int64_t blocks, int64_t width, int64_t positions) {
     return static_cast<double>(positions) * static_cast<double>(width) * value *
            (static_cast<double>(blocks) * kept + passing);
@@ -24,9 +24,10 @@ double StepMemory::bytes(int64_t rows) const {
   const double weights = block_weights(size.encoder_blocks, size.encoder_width) +
                          block_weights(size.decoder_blocks, size.decoder_width) +
                          8 * static_cast<double>(size.decoder_width) * static_cast<double>(size.decoder_width);
-  constexpr double states = 4 * 4;  // masters, average and two moments, in float
-  constexpr double libraries = 1.2e9;
-  return activations + weights * (states + 2 * value) + libraries;
+  constexpr double states = 4 * 4;            // masters, EMA and two moments, in float
+  const double temporaries = fused ? 4 : 24;  // of the update
+  constexpr double libraries = 0.55e9;        // context, handles and workspaces
+  return activations + weights * (states + 2 * value + temporaries) + libraries;
 }
 
 int64_t fitting_batch_size(const IntRange& range, const StepMemory& step, double bytes) {

@@ -1,4 +1,4 @@
-// How many clips a batch may have: as many as fit into memory. No libtorch here.
+// Largest batch size whose step fits into memory. Pure, and no libtorch here.
 #pragma once
 
 #include "model/size.h"
@@ -8,8 +8,8 @@
 
 namespace myxtts {
 
-// What a step needs at most, about: what forward keeps for backward, weights and their optimiser's state, and the
-// libraries' own.
+// Estimate of the memory that a step needs: activations kept for backward, weights with their optimiser's state, and
+// the libraries' own.
 struct StepMemory {
   ModelSize size;
   int64_t frames = 0, tokens = 0, n_mels = 0;  // of the longest shape

@@ -41,7 +41,9 @@ VoiceTrainable::VoiceTrainable(const VoiceSpec& spec, const OptimizerSettings& o
 std::vector<std::string> VoiceTrainable::arrays() const { return voice_arrays(); }
 
 std::vector<ParameterGroup> VoiceTrainable::groups() const {
-  return {{"voice", &voice_.layout(), optimizer_, 1, {"loss", "loss_prior", "loss_duration", "loss_flow"}}};
+  std::vector<std::string> losses = {"loss"};
+  for (const std::string& name : Voice::loss_names()) losses.push_back("loss_" + name);
+  return {{"voice", &voice_.layout(), optimizer_, 1, losses}};
 }
 
 TensorMap VoiceTrainable::example(const StepSignature& shape, at::Device device) const {
@@ -66,7 +68,9 @@ std::vector<at::Tensor> VoiceTrainable::losses(size_t, std::span<const Weights> 
                                                const TensorMap& noise, const Inspect& inspect) const {
   const VoiceLosses losses =
       voice_.losses(weights.front(), voice_batch(batch), {noise["time"], noise["noise"]}, inspect);
-  return {losses.total, losses.prior, losses.duration, losses.flow};
+  std::vector<at::Tensor> all = {losses.total};
+  all.insert(all.end(), losses.terms.begin(), losses.terms.end());
+  return all;
 }
 
 bool VoiceTrainable::overwrites_gradients(const Weights& weights) const { return voice_.uses_fused(weights.flat); }

@@ -1,4 +1,4 @@
-// A voice as something to train: one group, four losses (total, prior, duration, flow).
+// A voice as something to train: one group; its losses are those that the voice names.
 #pragma once
 
 #include "model/voice.h"

@@ -36,9 +36,9 @@ void dump(const char* in, const char* out) {
   losses.total.backward();
 
   std::vector<std::pair<std::string, at::Tensor>> results = {{"loss", losses.total.detach()},
-                                                             {"loss_prior", losses.prior.detach()},
-                                                             {"loss_duration", losses.duration.detach()},
-                                                             {"loss_flow", losses.flow.detach()},
+                                                             {"loss_prior", losses["prior"].detach()},
+                                                             {"loss_duration", losses["duration"].detach()},
+                                                             {"loss_flow", losses["flow"].detach()},
                                                              {"token_of_frame", losses.token_of_frame}};
   const std::vector<at::Tensor> gradients = voice.layout().views(weights.gradients);
   for (size_t i = 0; i < gradients.size(); ++i)

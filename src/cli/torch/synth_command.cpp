@@ -50,15 +50,8 @@ int synthesise(const Options& options, const Console& console) {
     reject_input("synth", "give either --text or --text-file (a file with one text a line, or - for standard input)");
   }
   if (options.out.empty()) reject_input("synth", "no file to write is named", way_out("give --out FILE.wav"));
-  const SynthesisOptions& speak = options.how;
   if (options.checkpoint.empty()) reject_input("synth", "no voice is named", way_out("give --checkpoint FILE"));
-  if (speak.steps < 1 || speak.steps > 1000)
-    reject_input("synth", "--steps is {}", speak.steps, way_out("it must be from 1 to 1000"));
-  if (!(speak.speed >= 0.1 && speak.speed <= 10))
-    reject_input("synth", "--speed is {}", speak.speed, way_out("it must be from 0.1 to 10"));
-  if (!(speak.temperature >= 0 && speak.temperature <= 10)) {
-    reject_input("synth", "--temperature is {}", speak.temperature, way_out("it must be from 0 to 10"));
-  }
+  check_options(options.how);
   const std::vector<std::string> texts =
       options.text_file.empty() ? std::vector{options.text} : read_lines(options.text_file);
   if (texts.empty()) reject_input("synth", "{} holds no text", options.text_file);

@@ -227,7 +227,7 @@ Result voice_example(bool fused, at::ScalarType type, at::Device device) {
   const Weights weights = make_weights(voice.layout(), there(flat.to(type)), true);
   const VoiceLosses losses = voice.losses(weights, batch, noise);
   losses.total.backward();
-  return {at::stack({losses.total, losses.prior, losses.duration, losses.flow}).detach(),
+  return {at::stack({losses.total, losses["prior"], losses["duration"], losses["flow"]}).detach(),
           voice.layout().views(weights.gradients)};
 }
 
