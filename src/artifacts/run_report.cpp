@@ -107,9 +107,9 @@ const std::vector<ChartOfMetrics>& charts() {
       {"Parts of the loss", "", {}},  // every metric whose name begins with loss_
       {"Learning rate", "", {{"lr", "learning rate"}}},
       {"Gradient norm", "", {{"grad_norm", "gradient norm"}}, true},
-      {"Time of a step", "ms", {{"step_ms", "step"}, {"input_wait_ms", "waiting for input"}}},
-      {"Samples a second", "", {{"samples_per_s", "samples"}}},
-      {"Seconds of audio a second", "", {{"audio_s_per_s", "audio"}}},
+      {"Step time", "ms", {{"step_ms", "step"}, {"input_wait_ms", "waiting for input"}}},
+      {"Clips per second", "", {{"samples_per_s", "samples"}}},
+      {"Seconds of audio per second", "", {{"audio_s_per_s", "audio"}}},
       {"GPU busy and padding", "share", {{"gpu_busy", "GPU busy"}, {"padding", "padding"}}},
       {"Captures and retraces", "count", {{"captures", "captures"}, {"retraces", "retraces"}}},
   };

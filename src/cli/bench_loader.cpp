@@ -16,14 +16,14 @@ struct Options {
   ConfigFlags flags;
 };
 
-void print(const LoaderBenchResult& result, const Console& console) {
+void print(const LoaderBenchResult& result, int64_t epochs, const Console& console) {
   const LoaderOptions& loader = result.feed.loader;
   const LoaderStats& stats = result.stats;
   const auto percent = [&](double seconds) { return 100 * result.share(seconds); };
   const double speed = result.times_real_time.p50;
   console.info("loader, {} of {} per epoch, {}, on {}", counted(result.batches_per_epoch, "batch", "batches"),
                result.batch_size, counted(loader.workers, "worker"), result.device);
-  console.info("  {:>12.0f} x real time  (median over the epochs, cv {:.1f} %)", speed,
+  console.info("  {:>12.0f} x real time  (median of {} epochs, cv {:.1f} %)", speed, epochs,
                100 * result.times_real_time.cv);
   console.info("  {:>12.0f} x real time is the limit: {}", result.limit, result.limit_is);
   console.info("  {:>11.0f} % of the limit", 100 * speed / result.limit);
@@ -76,7 +76,7 @@ int run_bench_loader(const Options& options, const std::string& json_file, const
   const Config config = options.flags.load().values;
   SessionConsole session(console);
   const LoaderBenchResult result = bench_loader(options.bench, config, session.listener());
-  print(result, console);
+  print(result, options.bench.repeats, console);
   if (!json_file.empty()) {
     write_file_atomically(json_file, to_json(result, options, config.data.train_data).dump(2) + "\n");
   }

@@ -109,7 +109,7 @@ int run(int count, char** arguments) {
 }  // namespace
 
 void add_json_option(CLI::App& command, Program& program) {
-  command.add_option("--json", program.json_file, "write the figures to this file")->type_name("FILE");
+  command.add_option("--json", program.json_file, "write the results to this file")->type_name("FILE");
 }
 
 }  // namespace myxtts

@@ -286,7 +286,7 @@ Corpus open_corpus(const fs::path& where, const Config& config, const PrepareOpt
     } catch (const Error& error) {
       reason = error.what();
     }
-    if (options.say) options.say(fmt::format("the index is made again: {}", reason));
+    if (options.say) options.say(fmt::format("rebuilding the index: {}", reason));
   }
   IndexMaker(layout, config, mel, options, path).make(stamp);
   return opened(CorpusIndex(path));

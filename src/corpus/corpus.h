@@ -19,7 +19,7 @@ struct PrepareOptions {
   bool validation = true;                       // hold out data.val_share of the clips
   const std::set<char32_t>* symbols = nullptr;  // the only characters that texts may have
   std::function<void(uint64_t done, uint64_t total)> progress = {};
-  std::function<void(const std::string&)> say = {};  // why an index is made again
+  std::function<void(const std::string&)> say = {};  // why an index is rebuilt
 };
 
 // Immutable; any thread.

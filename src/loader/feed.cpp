@@ -47,7 +47,7 @@ void choose_sizes(Feed& feed, const DataConfig& data, const BatchPlan& plan) {
   loader.tune = tune;
   loader.least_workers = static_cast<size_t>(std::max<int64_t>(1, data.num_workers.low));
   loader.least_ring_batches = std::max<size_t>(2, loader.ring_batches / 2);
-  // With fewer rows being read than there are workers some would have nothing to do; with more, page-locked memory no
+  // With fewer rows being read than there are workers some would have nothing to do; with more, pinned memory no
   // longer stays in the processor's cache.
   int64_t rows = std::numeric_limits<int64_t>::max();
   for (const Shape& shape : plan.shapes()) rows = std::min(rows, shape.batch_size);
@@ -113,9 +113,9 @@ std::vector<std::pair<std::string, std::string>> startup_facts(const Feed& feed,
   std::vector<std::pair<std::string, std::string>> facts;
   const bool multi = mode.kind == Mode::Kind::multi_gpu;
   if (multi) {
-    facts.emplace_back("mode", fmt::format("Multi-GPU, data on {}, model on {}, batches cross {}",
-                                           named(mode.data_device), named(mode.model_device),
-                                           mode.staged ? "through page-locked host memory" : "by peer copy"));
+    facts.emplace_back(
+        "mode", fmt::format("Multi-GPU, data on {}, model on {}, batches cross {}", named(mode.data_device),
+                            named(mode.model_device), mode.staged ? "through pinned host memory" : "by peer copy"));
   } else if (mode.kind == Mode::Kind::single_gpu) {
     facts.emplace_back("mode", fmt::format("Single-GPU buffered on {}", named(mode.model_device)));
   } else {
@@ -124,9 +124,7 @@ std::vector<std::pair<std::string, std::string>> startup_facts(const Feed& feed,
   if (!loader.native) {
     facts.emplace_back("buffer", "none");
   } else {
-    const char* const where = loader.device >= 0 ? "in GPU memory"
-                              : loader.pinned    ? "in page-locked memory"
-                                                 : "in memory";
+    const char* const where = loader.device >= 0 ? "in GPU memory" : loader.pinned ? "in pinned memory" : "in memory";
     facts.emplace_back(
         "buffer", fmt::format("{} batches {}{}", loader.ring_batches, where,
                               multi ? fmt::format(", and {} on the model's GPU", places_on_model_device(feed)) : ""));
@@ -147,7 +145,7 @@ std::vector<std::pair<std::string, std::string>> startup_facts(const Feed& feed,
                                              : std::string("slow path, one clip at a time, nothing ahead of time; "
                                                            "data.use_native_loading is false"));
   if (loader.gpu_cache_bytes + loader.host_cache_bytes > 0) {
-    facts.emplace_back("cache", fmt::format("clips up to {} in GPU memory and {} in page-locked memory",
+    facts.emplace_back("cache", fmt::format("clips up to {} in GPU memory and {} in pinned memory",
                                             gigabytes(loader.gpu_cache_bytes), gigabytes(loader.host_cache_bytes)));
   }
   for (const std::string& value : feed.tuned) facts.emplace_back("tuned", value);

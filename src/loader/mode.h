@@ -25,7 +25,7 @@ struct Mode {
   };
   Kind kind = Kind::cpu;
   int data_device = -1, model_device = -1;  // -1: the CPU
-  bool staged = false;                      // batches cross through page-locked host memory, not directly
+  bool staged = false;                      // batches cross through pinned host memory, not directly
   std::vector<std::string> warnings;        // one sentence each
 };
 

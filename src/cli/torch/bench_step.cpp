@@ -36,11 +36,13 @@ std::vector<int64_t> read_lengths(const std::string& file) {
     int64_t frames = 0;
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), frames);
     if (error != std::errc() || end != line.data() + line.size() || frames < 1 || frames > longest) {
-      reject_input("bench", "{}:{}: '{}' is no number of frames from 1 to {}", file, lengths.size() + 1, line, longest);
+      reject_input("bench", "{}:{}: '{}' is not a number of frames from 1 to {}", file, lengths.size() + 1, line,
+                   longest);
     }
     lengths.push_back(frames);
   }
-  if (lengths.empty()) reject_input("bench", "{} is empty", file, way_out("--lengths takes a number of frames a line"));
+  if (lengths.empty())
+    reject_input("bench", "{} is empty", file, way_out("--lengths takes one number of frames per line"));
   return lengths;
 }
 
@@ -201,8 +203,7 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
 
 void add_bench_step(CLI::App& bench, Program& program) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command =
-      bench.add_subcommand("step", "a training step: forward, backward, clipping, optimiser and average");
+  CLI::App* command = bench.add_subcommand("step", "a training step: forward, backward, clipping, optimiser and EMA");
   const auto number = [&](const char* flag, auto& value, const char* meaning) {
     return command->add_option(flag, value, meaning)->capture_default_str()->type_name("N");
   };
@@ -215,7 +216,7 @@ void add_bench_step(CLI::App& bench, Program& program) {
   CLI::Option* repeats = number("--repeats", options->bench.repeats, "measurements");
   CLI::Option* steps = number("--steps", options->bench.steps_each, "steps in a measurement");
   CLI::Option* lengths =
-      command->add_option("--lengths", options->lengths_file, "frames of each step's clips, a line a step")
+      command->add_option("--lengths", options->lengths_file, "frames of each step's clips, one line per step")
           ->type_name("FILE")
           ->excludes(repeats, steps);
   number("--shape-buckets", options->shape_buckets, "most shapes that the lengths share")

@@ -47,7 +47,7 @@ fs::path numbered(const fs::path& out, size_t number) {
 
 int synthesise(const Options& options, const Console& console) {
   if (options.text.empty() == options.text_file.empty()) {
-    reject_input("synth", "give either --text or --text-file (a file with one text a line, or - for standard input)");
+    reject_input("synth", "give either --text or --text-file (a file with one text per line, or - for standard input)");
   }
   if (options.out.empty()) reject_input("synth", "no file to write is named", way_out("give --out FILE.wav"));
   if (options.checkpoint.empty()) reject_input("synth", "no voice is named", way_out("give --checkpoint FILE"));
@@ -85,17 +85,17 @@ void add_synth_command(CLI::App& app, Program& program) {
   command->add_option("--text", options->text, "what to say")->type_name("TEXT");
   command
       ->add_option("--text-file", options->text_file,
-                   "one text a line, - for standard input; writes OUT-001.wav and so on")
+                   "one text per line, - for standard input; writes OUT-001.wav and so on")
       ->type_name("FILE");
   command->add_option("--out", options->out, "WAV file to write")->type_name("FILE");
-  command->add_option("--steps", options->how.steps, "of the flow: more is finer and slower")
+  command->add_option("--steps", options->how.steps, "flow steps; more is finer and slower")
       ->capture_default_str()
       ->type_name("N");
-  command->add_option("--temperature", options->how.temperature, "0 is the plainest")
+  command->add_option("--temperature", options->how.temperature, "scale of the initial noise; 0 is the plainest")
       ->capture_default_str()
       ->type_name("X");
   command->add_option("--speed", options->how.speed, "2 is twice as fast")->capture_default_str()->type_name("X");
-  command->add_option("--seed", options->how.seed, "of what is random")->capture_default_str()->type_name("N");
+  command->add_option("--seed", options->how.seed, "random seed")->capture_default_str()->type_name("N");
   command->add_option("--vocoder", options->vocoder, "HiFi-GAN generator V1 as safetensors; without it Griffin-Lim")
       ->type_name("FILE");
   command->add_option("--device", options->device, "cpu or cuda:N")->capture_default_str()->type_name("");

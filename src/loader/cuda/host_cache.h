@@ -1,4 +1,4 @@
-// Clips that found no place on the GPU, in page-locked host memory: as they are uploaded, so that from their second
+// Clips that found no place on the GPU, in pinned host memory: as they are uploaded, so that from their second
 // time on they need neither file nor CPU. The budget is fixed, the memory is taken as it is filled; the first clips
 // that come are kept and none is thrown out. One thread adds, any reads.
 #pragma once

@@ -136,7 +136,7 @@ TEST_F(CorpusFolder, an_index_is_used_again_until_something_changes) {
 
   write_file_atomically(path, "MYXTTSIX but no index");
   EXPECT_EQ(open(options).index.size(), 2U);
-  EXPECT_CONTAINS(said.back(), "made again");
+  EXPECT_CONTAINS(said.back(), "rebuilding the index");
 
   config.data.language = "fa";
   EXPECT_NE(open(options).index.path(), path);  // another index beside it, so that both settings stay quick

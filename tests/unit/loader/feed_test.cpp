@@ -47,7 +47,7 @@ TEST_F(FeedTest, the_lines_name_mode_devices_buffer_delay_shapes_loader_and_what
   EXPECT_TRUE(has(facts, "delay: the model starts after 2.0 s"));
   EXPECT_TRUE(has(facts, "cache: clips up to 1.50 GB in GPU memory"));
   feed.mode.staged = true;
-  EXPECT_TRUE(has(startup_facts(feed, config, plan, two_cards()), "through page-locked host memory"));
+  EXPECT_TRUE(has(startup_facts(feed, config, plan, two_cards()), "through pinned host memory"));
   feed.mode = mode_of(Mode::Kind::single_gpu, 1, 1);
   EXPECT_TRUE(has(startup_facts(feed, config, plan, two_cards()), "mode: Single-GPU buffered on cuda:1 (Card 1)"));
 }
@@ -92,7 +92,7 @@ TEST_F(FeedTest, batches_are_made_where_the_switches_say) {
   const Feed host = plan_feed(config, corpus, plan, mode);
   EXPECT_EQ(host.loader.device, -1);
   EXPECT_TRUE(host.loader.pinned);
-  EXPECT_TRUE(has(startup_facts(host, config, plan, two_cards()), "buffer: 50 batches in page-locked memory"));
+  EXPECT_TRUE(has(startup_facts(host, config, plan, two_cards()), "buffer: 50 batches in pinned memory"));
   config.data.prefetch_to_gpu = true, config.data.use_native_loading = false;
   const Feed slow = plan_feed(config, corpus, plan, mode);
   EXPECT_EQ(slow.loader.device, -1);
