@@ -111,8 +111,8 @@ Alignment align_frames(const at::Tensor& mel, const at::Tensor& mu, const at::Te
   // Gaussian log-likelihood of a frame given a token's mean, without the terms that all tokens share.
   const at::Tensor scores =
       at::baddbmm(mu.square().sum(-1).unsqueeze(1), mel, mu.transpose(1, 2), -0.5, 1.0).contiguous();
-  const Alignment result = {at::empty({mel.size(0), mel.size(1)}, text_lengths.options()),
-                            at::empty({mel.size(0), mu.size(1)}, text_lengths.options())};
+  Alignment result = {at::empty({mel.size(0), mel.size(1)}, text_lengths.options()),
+                      at::empty({mel.size(0), mu.size(1)}, text_lengths.options())};
   AlignmentProblem problem;
   problem.rows = mel.size(0);
   problem.tokens = mu.size(1);

@@ -217,7 +217,7 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
       save(norm(norm_of(trunk, 2 * i + 2), saved->norms.back().sum, ffn_out));
       if (!saved->gradients) saved->blocks[i] = {};
     }
-    const at::Tensor normed = std::exchange(saved->norms.back().normed, {});  // not needed for backward
+    at::Tensor normed = std::exchange(saved->norms.back().normed, {});  // not needed for backward
     context->saved_data["activations"] = c10::IValue::make_capsule(saved);
     return normed;
   }

@@ -126,8 +126,7 @@ at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const 
       at::linear(condition, weights[final_modulation_], weights[final_modulation_bias_]).view({rows, 2, width});
   const at::Tensor x = at::linear(input.to(type), weights[decoder_in_], weights[decoder_in_bias_]);
   if (inspect) inspect("decoder.in", x), inspect("decoder.modulation", trunk.modulation);
-  const at::Tensor flow =
-      at::linear(run(trunk, x, lengths, inspect), weights[decoder_out_], weights[decoder_out_bias_]);
+  at::Tensor flow = at::linear(run(trunk, x, lengths, inspect), weights[decoder_out_], weights[decoder_out_bias_]);
   if (inspect) inspect("decoder.out", flow);
   return flow;
 }
