@@ -91,7 +91,7 @@ def summary(options, corpus, folder, *more, settings=""):
     epochs = [of_epoch(lines_of(metrics, epoch) or metrics) for epoch in (0, 1)]
     return {"steps": report["steps"], "seconds": report["seconds"], "captures": report["captures"], "retraces": report["retraces"],
             "input_wait": report["input_wait"], "first_epoch": epochs[0], "second_epoch": epochs[1],
-            "capture": next((line for _, line in lines if "recorded in" in line or "captured in" in line), ""), "logged": metrics}
+            "capture": next((line for _, line in lines if "captured " in line), ""), "logged": metrics}
 
 
 def hardware():

@@ -92,19 +92,19 @@ std::string in_one_sentence(const RunRecord& run) {
   return text + ".";
 }
 
-constexpr std::string_view loss_prefix = "loss_";
-
 struct ChartOfMetrics {
   const char* title;
   const char* unit;
   std::vector<std::pair<const char*, const char*>> metrics;  // key and legend
   bool log_y = false;
+  std::string_view prefix = {};  // and every metric whose name begins so
 };
 
 const std::vector<ChartOfMetrics>& charts() {
   static const std::vector<ChartOfMetrics> all = {
       {"Loss", "", {{"loss", "training"}, {"validation_loss", "validation"}}},
-      {"Parts of the loss", "", {}},  // every metric whose name begins with loss_
+      {"Parts of the loss", "", {}, false, "loss_"},
+      {"Parts of the validation loss", "", {}, false, "validation_"},
       {"Learning rate", "", {{"lr", "learning rate"}}},
       {"Gradient norm", "", {{"grad_norm", "gradient norm"}}, true},
       {"Step time", "ms", {{"step_ms", "step"}, {"input_wait_ms", "waiting for input"}}},
@@ -146,16 +146,15 @@ std::string make_run_report(const RunRecord& run) {
       if (!points_of(run, metric).empty()) chart.series.push_back({name, points_of(run, metric)});
     };
     for (const auto& [metric, name] : wanted.metrics) add(metric, name);
-    if (wanted.metrics.empty()) {
-      for (const auto& [metric, points] : run.metrics) {
-        if (metric.starts_with(loss_prefix)) add(metric, metric.substr(loss_prefix.size()));
-      }
+    for (const auto& [metric, points] : run.metrics) {
+      const bool wanted_too = !wanted.prefix.empty() && metric.starts_with(wanted.prefix);
+      if (wanted_too && !charted.contains(metric)) add(metric, metric.substr(wanted.prefix.size()));
     }
     if (!chart.series.empty()) page.chart(make_line_chart(chart));
   }
   // A metric that nobody gave a chart of its own is shown all the same.
   for (const auto& [metric, points] : run.metrics) {
-    if (charted.contains(metric) || metric.starts_with("loader_") || metric.starts_with("validation_")) continue;
+    if (charted.contains(metric) || metric.starts_with("loader_")) continue;
     page.chart(make_line_chart({metric, "step", "", {{metric, points}}}));
   }
   if (!run.pictures.empty()) page.section("Pictures");

@@ -43,7 +43,8 @@ nlohmann::ordered_json show(const Batch& batch, const Corpus& corpus, const Cons
   }
   nlohmann::ordered_json replaced = nlohmann::ordered_json::array();
   for (const BadClip& bad : batch.replaced) {
-    console.warn("{} is replaced by {}: {}", bad.id, bad.replaced_by, bad.reason);
+    console.warn("{} is {}: {}", bad.id, bad.replaced_by.empty() ? "left out" : "replaced by " + bad.replaced_by,
+                 bad.reason);
     replaced.push_back({{"id", bad.id}, {"by", bad.replaced_by}, {"path", bad.path.string()}, {"reason", bad.reason}});
   }
   const std::string hash = hash_hex(batch.hash());

@@ -105,7 +105,7 @@ class IndexMaker {
   void scan_rows() {
     std::vector<ScannedRow> scanned(rows_.size());
     parallel_for(rows_.size(), threads_, [&](size_t i) { scanned[i] = scanner_.check_text(rows_[i]); });
-    if (config_.data.text_tokens == "phonemes") speak(scanned);
+    if (config_.data.text_tokens == "phonemes") phonemize(scanned);
     std::atomic<uint64_t> done = done_;
     std::mutex mutex;
     parallel_for(rows_.size(), threads_, [&](size_t i) {
@@ -120,7 +120,7 @@ class IndexMaker {
   }
 
   // Texts to phonemes, all of these rows at once.
-  void speak(std::vector<ScannedRow>& scanned) {
+  void phonemize(std::vector<ScannedRow>& scanned) {
     std::vector<std::string> texts;
     for (const ScannedRow& row : scanned) {
       if (!row.rejected) texts.push_back(row.clip.text);
@@ -192,7 +192,7 @@ class IndexMaker {
       mel_sums_.add(one);
       if (one.count > 0) ++summary_.mel_measured_clips;
     }
-    summary_.mel_mean = mel_sums_.mean(), summary_.mel_std = mel_sums_.deviation();
+    summary_.mel_mean = mel_sums_.mean(), summary_.mel_std = mel_sums_.std();
   }
 
   // A fixed share, by the ids alone: a clip that comes or goes moves no other from one side to the other, but for the

@@ -1,4 +1,4 @@
-// A corpus ready to be fed: its index opened, or made first where there is none that fits.
+// A corpus ready to be fed: its index opened, or made first if there is none that fits.
 #pragma once
 
 #include "corpus/index.h"

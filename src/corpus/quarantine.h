@@ -1,5 +1,5 @@
-// Clips that were fine when the corpus was prepared and cannot be read now. They never end a run and never change a
-// shape: another takes their place, and they are written down.
+// Clips that were fine when the corpus was prepared and cannot be read now. They never change a shape: another takes
+// their place, in validation none, and they are written down. A run ends only if no substitute can be read either.
 #pragma once
 
 #include "base/error.h"

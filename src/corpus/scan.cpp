@@ -49,12 +49,12 @@ bool is_loud(std::span<const float> samples) {
   return std::any_of(samples.begin(), samples.end(), [](float x) { return std::abs(x) > silence; });
 }
 
-// A few short looks are enough for a clip that sounds; only one that does not is read whole.
+// Three short probes are enough for a clip that is not silent; only a silent one is read whole.
 bool is_silent(const ClipPlace& place, uint64_t samples) {
-  constexpr uint64_t look = 2048;
+  constexpr uint64_t probe = 2048;
   for (const double where : {0.5, 0.25, 0.75}) {
     const auto first = static_cast<uint64_t>(static_cast<double>(samples) * where);
-    if (is_loud(read_clip(place, first, look).samples)) return false;
+    if (is_loud(read_clip(place, first, probe).samples)) return false;
   }
   return !is_loud(read_clip(place).samples);
 }
@@ -76,7 +76,7 @@ MelSums sums_of(const MelSpec& mel, const CorpusClip& clip, std::span<const floa
 
 void MelSums::add(const MelSums& other) { count += other.count, sum += other.sum, squares += other.squares; }
 double MelSums::mean() const { return count > 0 ? sum / count : 0.0; }
-double MelSums::deviation() const {
+double MelSums::std() const {
   const double variance = count > 0 ? squares / count - mean() * mean() : 1.0;
   return std::sqrt(std::max(variance, 1e-12));
 }
@@ -182,7 +182,7 @@ void Scanner::fit_lengths(ScannedRow& scanned) const {
   const auto symbols = static_cast<int64_t>(letters.size());
   int64_t tokens = data.blank_tokens ? 2 * symbols + 1 : symbols, frames = frames_of(mel_, clip);
   const bool cut = data.overlong == "truncate";
-  const int64_t most_frames = data.max_mel_frames;
+  const int64_t max_frames = data.max_mel_frames;
   if (tokens > data.max_text_length) {
     if (!cut) {
       throw RejectionReason{Rejection::too_long, fmt::format("too long: {} tokens where data.max_text_length is {}",
@@ -193,17 +193,17 @@ void Scanner::fit_lengths(ScannedRow& scanned) const {
     (clip.phonemes.empty() ? clip.text : clip.phonemes) = encode_utf8(letters);
     tokens = data.blank_tokens ? 2 * static_cast<int64_t>(letters.size()) + 1 : data.max_text_length;
   }
-  if (most_frames > 0 && frames > most_frames) {
+  if (max_frames > 0 && frames > max_frames) {
     if (!cut) {
-      throw RejectionReason{Rejection::too_long, fmt::format("too long: {} mel frames where data.max_mel_frames is {}",
-                                                             frames, most_frames)};
+      throw RejectionReason{Rejection::too_long,
+                            fmt::format("too long: {} mel frames where data.max_mel_frames is {}", frames, max_frames)};
     }
     scanned.truncated +=
-        fmt::format("{}{} of {} mel frames kept", scanned.truncated.empty() ? "" : ", ", most_frames, frames);
+        fmt::format("{}{} of {} mel frames kept", scanned.truncated.empty() ? "" : ", ", max_frames, frames);
     // The longest part that has no more frames: a frame's worth too little at most.
-    clip.samples = static_cast<uint64_t>(static_cast<double>(clip.samples) * static_cast<double>(most_frames) /
+    clip.samples = static_cast<uint64_t>(static_cast<double>(clip.samples) * static_cast<double>(max_frames) /
                                          static_cast<double>(frames));
-    while (frames_of(mel_, clip) > most_frames) clip.samples -= std::min<uint64_t>(clip.samples, 32);
+    while (frames_of(mel_, clip) > max_frames) clip.samples -= std::min<uint64_t>(clip.samples, 32);
     frames = frames_of(mel_, clip);
   }
   if (frames < tokens)

@@ -13,12 +13,12 @@
 
 namespace myxtts {
 
-// Of all values of a mel, for a mean and a standard deviation over many clips.
+// Running sums of mel values, for the mean and std over many clips.
 struct MelSums {
   double count = 0, sum = 0, squares = 0;
   void add(const MelSums& other);
   double mean() const;
-  double deviation() const;
+  double std() const;
 };
 
 struct ScannedRow {

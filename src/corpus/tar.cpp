@@ -140,8 +140,8 @@ class TarReader {
   // False at the end: too few bytes for a header, or empty blocks with nothing behind them that is one. Another tar may
   // follow: `cat a.tar b.tar` loses nothing.
   bool read_header(Header& header) {
-    constexpr int most_empty_blocks = 4096;
-    for (int empty = 0; empty < most_empty_blocks; ++empty, at_ += block_bytes) {
+    constexpr int max_empty_blocks = 4096;
+    for (int empty = 0; empty < max_empty_blocks; ++empty, at_ += block_bytes) {
       if (!read_block(header)) return false;
       const auto* bytes = reinterpret_cast<const char*>(&header);
       if (std::all_of(bytes, bytes + block_bytes, [](char byte) { return byte == 0; })) continue;

@@ -1,8 +1,9 @@
 // A batch: a few named arrays in a static shape, padded with zeros, and what is known of its rows on the host. Nothing
 // downstream asks the corpus index again.
 //
-// A batch is held by a lease. Its place in the ring is filled again when the last holder lets go of the lease; on a GPU
-// once the work that the consumer's stream had been given by then is done.
+// A batch is held by a lease; its memory belongs to the loader's backend. When the last holder lets go, its place in
+// the ring is free again. On a GPU the next copy into it waits, on the device, for the work that the consumer's stream
+// had been given by then; work on other streams is the holder's to finish first.
 #pragma once
 
 #include "corpus/quarantine.h"
@@ -38,7 +39,7 @@ struct Batch {
   std::vector<Array> arrays;       // in the order in which they were declared
   std::vector<uint32_t> clips;     // what is in the rows: numbers in the corpus index, or no_clip
   std::vector<RowLength> lengths;  // per row
-  std::vector<BadClip> replaced;   // clips that could not be read
+  std::vector<BadClip> replaced;   // clips that could not be read; in validation their rows are empty
   double seconds = 0;              // of audio
   BatchTimes times;
 

@@ -47,7 +47,7 @@ std::unique_ptr<CrossingLink> make_gpu_link(const CrossingOptions& options, cons
 class Crossing : public BatchSource {
  public:
   Crossing(std::unique_ptr<BatchSource> loader, std::unique_ptr<CrossingLink> link, const CrossingOptions& options);
-  ~Crossing() override;  // at once, wherever it is
+  ~Crossing() override;  // cancels batches in flight and joins its thread
   Crossing(const Crossing&) = delete;
   Crossing& operator=(const Crossing&) = delete;
 

@@ -45,16 +45,16 @@ void choose_sizes(Feed& feed, const DataConfig& data, const BatchPlan& plan) {
   loader.reading_batches = static_cast<size_t>(data.prefetch_buffer_size.pick(usual_reading));
   loader.ring_batches = static_cast<size_t>(std::max<int64_t>(2, data.pipeline_buffer_size));
   loader.tune = tune;
-  loader.least_workers = static_cast<size_t>(std::max<int64_t>(1, data.num_workers.low));
-  loader.least_ring_batches = std::max<size_t>(2, loader.ring_batches / 2);
+  loader.min_workers = static_cast<size_t>(std::max<int64_t>(1, data.num_workers.low));
+  loader.min_ring_batches = std::max<size_t>(2, loader.ring_batches / 2);
   // With fewer rows being read than there are workers some would have nothing to do; with more, pinned memory no
   // longer stays in the processor's cache.
   int64_t rows = std::numeric_limits<int64_t>::max();
   for (const Shape& shape : plan.shapes()) rows = std::min(rows, shape.batch_size);
   const int64_t enough = std::max(usual_reading, 2 * static_cast<int64_t>(loader.workers) / rows + 2);
   const IntRange reading = data.prefetch_buffer_size.automatic() ? IntRange{2, enough} : data.prefetch_buffer_size;
-  loader.least_reading_batches = static_cast<size_t>(reading.low);
-  loader.most_reading_batches = tune ? static_cast<size_t>(reading.high) : 0;
+  loader.min_reading_batches = static_cast<size_t>(reading.low);
+  loader.max_reading_batches = tune ? static_cast<size_t>(reading.high) : 0;
   if (!tune || !loader.native) return;
   if (!data.num_workers.fixed()) {
     feed.tuned.push_back(fmt::format("num_workers {}: {}{}", loader.workers,
@@ -63,8 +63,8 @@ void choose_sizes(Feed& feed, const DataConfig& data, const BatchPlan& plan) {
   }
   if (!data.prefetch_buffer_size.fixed()) {
     feed.tuned.push_back(fmt::format("prefetch_buffer_size {}: {} to {} while it runs", loader.reading_batches,
-                                     std::min(loader.least_reading_batches, loader.reading_batches),
-                                     std::max(loader.most_reading_batches, loader.reading_batches)));
+                                     std::min(loader.min_reading_batches, loader.reading_batches),
+                                     std::max(loader.max_reading_batches, loader.reading_batches)));
   }
 }
 

@@ -320,16 +320,16 @@ struct Loader::State {
     const auto say = [&](const std::string& reason) {
       if (options.say) options.say(reason);
     };
-    if (const auto change = tuning.workers.look(stats, now_s); change.workers > 0) {
+    if (const auto change = tuning.workers.update(stats, now_s); change.workers > 0) {
       rows.set_active(active_workers = change.workers);
       say(change.reason);
     }
-    if (const auto change = tuning.ring.look(stats, stats.plan_waits_for_room_s, ready.size(), now_s);
+    if (const auto change = tuning.ring.update(stats, stats.plan_waits_for_room_s, ready.size(), now_s);
         change.batches > 0) {
       set_ring_batches(change.batches);
       say(change.reason);
     }
-    if (const auto change = tuning.reading.look(stats, stats.plan_waits_for_reading_s, reading.room(), now_s);
+    if (const auto change = tuning.reading.update(stats, stats.plan_waits_for_reading_s, reading.room(), now_s);
         change.batches > 0) {
       reading.set_limit(reading_batches = change.batches);
       say(change.reason);
@@ -338,11 +338,11 @@ struct Loader::State {
 
   struct Tuning {
     explicit Tuning(const LoaderOptions& options)
-        : workers(std::clamp<size_t>(options.least_workers, 1, options.workers), options.workers),
-          ring("batches in the ring", std::min(options.least_ring_batches, options.ring_batches), options.ring_batches,
+        : workers(std::clamp<size_t>(options.min_workers, 1, options.workers), options.workers),
+          ring("batches in the ring", std::min(options.min_ring_batches, options.ring_batches), options.ring_batches,
                options.ring_batches),
-          reading("batches read at a time", std::min(options.least_reading_batches, options.reading_batches),
-                  std::max(options.most_reading_batches, options.reading_batches), options.reading_batches) {}
+          reading("batches read at a time", std::min(options.min_reading_batches, options.reading_batches),
+                  std::max(options.max_reading_batches, options.reading_batches), options.reading_batches) {}
     WorkerTuner workers;
     DepthTuner ring, reading;
   };

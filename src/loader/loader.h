@@ -1,5 +1,5 @@
 // The loader: reads, decodes and transforms the clips of coming batches on threads of its own, so that a batch is ready
-// when it is asked for. A ring of ready batches lies on the device where the model is; nothing in it grows.
+// when it is asked for. A ring of ready batches lies on the device of the model; nothing in it grows.
 //
 //   plan ─► rows (many threads: read, decode) ─► finish (one thread, in the plan's order) ─► ready ring ─► next()
 #pragma once
@@ -34,9 +34,9 @@ struct LoaderOptions {
   // Changes the number of workers that read, of batches in the ring and of batches read at a time by what was waited
   // for, and says why, in the thread that calls next().
   bool tune = false;
-  size_t least_workers = 1;                                    // at most `workers`
-  size_t least_ring_batches = 2;                               // at most `ring_batches`
-  size_t least_reading_batches = 2, most_reading_batches = 0;  // 0: `reading_batches`
+  size_t min_workers = 1;                                   // at most `workers`
+  size_t min_ring_batches = 2;                              // at most `ring_batches`
+  size_t min_reading_batches = 2, max_reading_batches = 0;  // 0: `reading_batches`
   std::function<void(const std::string&)> say = {};
 };
 
@@ -84,7 +84,7 @@ class Loader : public BatchSource {
   // With a backend of one's own.
   Loader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options,
          std::unique_ptr<LoaderBackend> backend);
-  ~Loader() override;  // at once, wherever it is
+  ~Loader() override;  // cancels batches in flight and joins all threads
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 

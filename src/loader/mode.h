@@ -29,8 +29,8 @@ struct Mode {
   std::vector<std::string> warnings;        // one sentence each
 };
 
-// Multi-GPU when data.data_gpu and data.model_gpu are both given and usable together. Otherwise says why not, and falls
-// back; with data.strict_devices it throws that instead. Throws too when training.device is not there.
+// Multi-GPU when data.data_gpu and data.model_gpu are both given and usable together. Otherwise warns why not, and
+// falls back; with data.strict_devices it throws that instead. Throws too when training.device is not there.
 Mode choose_mode(const Config& config, const DeviceView& devices);
 
 }  // namespace myxtts

@@ -9,7 +9,7 @@
 
 namespace myxtts {
 
-WorkerTuner::Change WorkerTuner::look(const LoaderStats& stats, double now_s) {
+WorkerTuner::Change WorkerTuner::update(const LoaderStats& stats, double now_s) {
   if (seen_at_s_ >= 0 && stats.batches < seen_.batches + batches_between) return {};
   const double wall_s = now_s - seen_at_s_;
   const double waiting = (stats.consumer_waits_s - seen_.consumer_waits_s) / wall_s;
@@ -18,9 +18,9 @@ WorkerTuner::Change WorkerTuner::look(const LoaderStats& stats, double now_s) {
   seen_ = stats, seen_at_s_ = now_s;
   if (first) return {};
   size_t wanted = active_;
-  if (waiting > 0.01 && busy > 0.85) wanted = std::min(most_, active_ + std::max<size_t>(1, active_ / 2));
+  if (waiting > 0.01 && busy > 0.85) wanted = std::min(max_, active_ + std::max<size_t>(1, active_ / 2));
   if (waiting < 0.001 && busy < 0.4) {
-    wanted = std::max(least_, static_cast<size_t>(std::ceil(static_cast<double>(active_) * busy / 0.6)));
+    wanted = std::max(min_, static_cast<size_t>(std::ceil(static_cast<double>(active_) * busy / 0.6)));
   }
   if (wanted == active_) return {};
   Change change{wanted,

@@ -1,4 +1,4 @@
-// How many of the loader's workers are enough, looked at anew every so many batches. One thread.
+// Tunes how many of the loader's workers are active. Updated at every batch, decides every 64. One thread.
 #pragma once
 
 #include "loader/loader.h"
@@ -12,19 +12,19 @@ class WorkerTuner {
  public:
   static constexpr uint64_t batches_between = 64;
 
-  WorkerTuner(size_t least, size_t most) : least_(least), most_(most), active_(most) {}
+  WorkerTuner(size_t min, size_t max) : min_(min), max_(max), active_(max) {}
 
   struct Change {
     size_t workers = 0;  // 0: none
     std::string reason;
   };
 
-  // `now_s` counts from anywhere. Too many workers are mostly idle while the consumer never waits; too few are always
-  // busy while it does.
-  Change look(const LoaderStats& stats, double now_s);
+  // `now_s` has any origin. Too many workers are mostly idle while the consumer never waits; too few are always busy
+  // while it does.
+  Change update(const LoaderStats& stats, double now_s);
 
  private:
-  const size_t least_, most_;
+  const size_t min_, max_;
   size_t active_;
   LoaderStats seen_;
   double seen_at_s_ = -1;

@@ -180,6 +180,7 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
   }
   const at::Tensor prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));
   losses.terms = {prior, duration, flow_error / valid_values};  // in the order of loss_names()
+  if (losses.terms.size() != loss_names().size()) fail("voice", "each loss needs a name and a term");
   losses.total = losses.terms.front();
   for (size_t i = 1; i < losses.terms.size(); ++i) losses.total = losses.total + losses.terms[i];
   return losses;

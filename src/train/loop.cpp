@@ -102,7 +102,7 @@ std::unique_ptr<BatchSource> Loop::open_training_feed() {
 void Loop::report_first_step() {
   const StepValues values = parts_.step.values();
   parts_.log.say("the first step is done: loss {:.4f}", values.losses[index_of_loss(parts_.step.loss_names())]);
-  meter_.rest();
+  meter_.exclude_idle();
 }
 
 bool Loop::one_step(BatchSource& source) {
@@ -195,7 +195,7 @@ void Loop::finish_log() {
 void Loop::drain() {
   parts_.step.values();
   if (pending_) finish_log();
-  meter_.rest();
+  meter_.exclude_idle();
 }
 
 bool Loop::validation_due(bool epoch_ended) const {

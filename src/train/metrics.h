@@ -1,5 +1,5 @@
-// Metrics of a run travel by name: whoever measures one names it, and it reaches metrics.jsonl, TensorBoard and the
-// report page by itself. No libtorch here.
+// Metrics of a run travel by name: whoever measures one names it, and it reaches metrics.jsonl, TensorBoard (with a
+// tag) and the report page by itself; `loader_*` is shown by `diagnose report` instead. No libtorch here.
 #pragma once
 
 #include <cstdint>

@@ -70,10 +70,10 @@ std::vector<at::Tensor> TrainingStep::losses(size_t group, const std::vector<Wei
   }
   StepInspector inspector;
   inspector.watch([&] {
-    losses = trainable_.losses(group, weights, batch, noise, inspector.eye());
-    inspector.see("the loss", losses.front());
+    losses = trainable_.losses(group, weights, batch, noise, inspector.callback());
+    inspector.check("the loss", losses.front());
     add();
-    if (backward) StepInspector::see_gradients(*groups_[group].layout, weights[group].gradients);
+    if (backward) StepInspector::check_gradients(*groups_[group].layout, weights[group].gradients);
   });
   return losses;
 }

@@ -56,7 +56,8 @@ class TrainingStep {
   bool values_arrived() const;
   StepValues sent_values() const;
 
-  // Losses by the EMA weights, the mean over batches by their weights: begin, evaluate each, and read, which waits.
+  // Validation losses with the EMA weights, a mean over batches weighted by `weight`: begin, evaluate each, and read,
+  // which waits.
   void begin_evaluation();
   void evaluate(const TensorMap& batch, uint64_t seed, double weight);
   std::vector<double> end_evaluation();

@@ -21,12 +21,12 @@ void check_finite(const std::string& name, const at::Tensor& value) {
 
 }  // namespace
 
-void StepInspector::see(const std::string& name, const at::Tensor& value) {
+void StepInspector::check(const std::string& name, const at::Tensor& value) {
   check_finite(name, value);
   last_ = described(name, value);
 }
 
-void StepInspector::see_gradients(const ParameterLayout& layout, const at::Tensor& gradients) {
+void StepInspector::check_gradients(const ParameterLayout& layout, const at::Tensor& gradients) {
   const std::vector<at::Tensor> views = layout.views(gradients);
   for (size_t i = 0; i < views.size(); ++i) check_finite("the gradient of " + layout.specs()[i].name, views[i]);
 }

@@ -42,7 +42,7 @@ void StepMeter::end_step(StreamHandle stream) {
   ++sums_.steps;
 }
 
-void StepMeter::rest() {
+void StepMeter::exclude_idle() {
   if (busy_) busy_->pause();
 }
 

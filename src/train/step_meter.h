@@ -31,8 +31,8 @@ class StepMeter {
   int64_t steps() const { return sums_.steps; }
   double waited_s() const { return waited_s_; }  // since the first step
 
-  // The device is idle until the next step on purpose.
-  void rest();
+  // The device's idle time until the next step is not counted.
+  void exclude_idle();
 
   // Time that does not count as training, as long as it lives. One after another, never one in another.
   class Pause {

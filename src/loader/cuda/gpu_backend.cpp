@@ -72,7 +72,7 @@ ByteSource memory_source(const std::string& name, std::span<const std::byte> byt
           }};
 }
 
-// Several copies by one call where the toolkit and the driver know it.
+// Several copies by one call if the toolkit and the driver support it.
 void copy_all(const std::vector<void*>& targets, const std::vector<const void*>& sources,
               const std::vector<size_t>& sizes, cudaStream_t stream) {
 #if CUDART_VERSION >= 13000
@@ -258,7 +258,7 @@ class GpuBackend : public LoaderBackend {
 
  private:
   static size_t slab_count(const LoaderOptions& options) {
-    return std::min(options.ring_batches, std::max(options.reading_batches, options.most_reading_batches));
+    return std::min(options.ring_batches, std::max(options.reading_batches, options.max_reading_batches));
   }
 
   static bool keeps_in_host_memory(const Row& row) { return row.cached != nullptr && row.cached->host != nullptr; }
@@ -313,7 +313,7 @@ class GpuBackend : public LoaderBackend {
     return offset + (offset < half_batch_bytes_ ? state.base : state.staging);
   }
 
-  // Brings the used part of the clip's samples on its way and says where they will be. Returns the bytes.
+  // Starts loading the used part of the clip's samples and notes where they will be. Returns the bytes.
   uint64_t load_samples(const CorpusClip& clip, const LoaderSlot& slot, size_t row) {
     SlotState& state = slots_[slot.number];
     Row& one = state.rows[row];

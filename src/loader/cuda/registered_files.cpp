@@ -17,7 +17,7 @@ std::span<const std::byte> RegisteredFiles::bytes_of(const std::filesystem::path
   if (is_new) {
     file.mapped = std::make_unique<MappedFile>(path);
     const std::span<const std::byte> bytes = file.mapped->bytes();
-    if (!bytes.empty() && registered_bytes_ + bytes.size() <= most_bytes_) {
+    if (!bytes.empty() && registered_bytes_ + bytes.size() <= max_bytes_) {
       cudaSetDevice(device_);  // workers call this, and nothing else of CUDA
       const cudaError_t status =
           cudaHostRegister(const_cast<std::byte*>(bytes.data()), bytes.size(), cudaHostRegisterReadOnly);

@@ -32,7 +32,7 @@ class RegisteredFiles {
   const int device_;
   std::mutex mutex_;
   std::map<std::string, File> files_;
-  const uint64_t most_bytes_ = host_memory().total_bytes / 2;
+  const uint64_t max_bytes_ = host_memory().total_bytes / 2;
   uint64_t registered_bytes_ = 0;
 };
 

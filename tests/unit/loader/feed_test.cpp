@@ -58,10 +58,10 @@ TEST_F(FeedTest, what_is_set_by_hand_is_respected_and_not_called_tuned) {
   config.data.num_workers = {3, 3}, config.data.prefetch_buffer_size = {5, 5}, config.data.pipeline_buffer_size = 20;
   const Feed feed = plan_feed(config, corpus, plan, Mode{});
   EXPECT_EQ(feed.loader.workers, 3U);
-  EXPECT_EQ(feed.loader.least_workers, 3U);
+  EXPECT_EQ(feed.loader.min_workers, 3U);
   EXPECT_EQ(feed.loader.reading_batches, 5U);
-  EXPECT_EQ(feed.loader.least_reading_batches, 5U);
-  EXPECT_EQ(feed.loader.most_reading_batches, 5U);
+  EXPECT_EQ(feed.loader.min_reading_batches, 5U);
+  EXPECT_EQ(feed.loader.max_reading_batches, 5U);
   EXPECT_EQ(feed.loader.ring_batches, 20U);
   EXPECT_TRUE(feed.tuned.empty());
 }

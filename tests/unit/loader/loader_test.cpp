@@ -272,7 +272,7 @@ TEST_F(LoaderTest, a_slow_consumer_needs_fewer_batches_ahead_and_gets_every_one_
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);
   LoaderOptions tuned = options(1, 16);
-  tuned.tune = true, tuned.reading_batches = 6, tuned.most_reading_batches = 12;
+  tuned.tune = true, tuned.reading_batches = 6, tuned.max_reading_batches = 12;
   std::vector<std::string> said;
   tuned.say = [&](const std::string& sentence) { said.push_back(sentence); };
   within(180, [&] {

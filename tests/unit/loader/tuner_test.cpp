@@ -15,12 +15,12 @@ TEST(WorkerTuner, rests_workers_that_are_idle_and_wakes_them_when_the_consumer_w
   const auto pass = [&](double busy, double waiting) {
     stats.batches += WorkerTuner::batches_between, now_s += 1;
     stats.rows_busy_s += busy * static_cast<double>(active), stats.consumer_waits_s += waiting;
-    const WorkerTuner::Change change = tuner.look(stats, now_s);
+    const WorkerTuner::Change change = tuner.update(stats, now_s);
     if (change.workers > 0) active = change.workers;
     return change;
   };
-  EXPECT_EQ(tuner.look(stats, now_s).workers, 0U);  // nothing is known yet
-  EXPECT_EQ(pass(0.5, 0.0).workers, 0U);            // as it should be
+  EXPECT_EQ(tuner.update(stats, now_s).workers, 0U);  // nothing is known yet
+  EXPECT_EQ(pass(0.5, 0.0).workers, 0U);              // as it should be
   EXPECT_EQ(pass(0.25, 0.0).workers, 7U);
   EXPECT_EQ(pass(0.99, 0.0).workers, 0U);  // busy, but nobody waits
   EXPECT_EQ(pass(0.1, 0.5).workers, 0U);   // somebody waits, but not for the workers
@@ -32,7 +32,7 @@ TEST(WorkerTuner, rests_workers_that_are_idle_and_wakes_them_when_the_consumer_w
   EXPECT_EQ(pass(0.95, 0.2).workers, 0U);  // there are no more
   EXPECT_EQ(pass(0.001, 0.0).workers, 2U);
   stats.batches += 1;
-  EXPECT_EQ(tuner.look(stats, now_s + 9).workers, 0U);  // too soon
+  EXPECT_EQ(tuner.update(stats, now_s + 9).workers, 0U);  // too soon
 }
 
 TEST(DepthTuner, takes_more_when_loading_is_held_up_and_less_when_they_are_never_in_use) {
@@ -42,10 +42,10 @@ TEST(DepthTuner, takes_more_when_loading_is_held_up_and_less_when_they_are_never
   const auto pass = [&](double held_up, double waiting, size_t unused) {
     stats.batches += DepthTuner::batches_between, now_s += 1, held_up_s += held_up;
     stats.consumer_waits_s += waiting;
-    return tuner.look(stats, held_up_s, unused, now_s);
+    return tuner.update(stats, held_up_s, unused, now_s);
   };
-  EXPECT_EQ(tuner.look(stats, 0, 40, now_s).batches, 0U);  // nothing is known yet
-  EXPECT_EQ(pass(1.0, 0.0, 10).batches, 0U);               // three quarters are in use at times
+  EXPECT_EQ(tuner.update(stats, 0, 40, now_s).batches, 0U);  // nothing is known yet
+  EXPECT_EQ(pass(1.0, 0.0, 10).batches, 0U);                 // three quarters are in use at times
   const DepthTuner::Change fewer = pass(1.0, 0.0, 36);
   EXPECT_EQ(fewer.batches, 22U);
   EXPECT_EQ(fewer.reason, "22 batches in the ring instead of 40: 36 were never in use, the consumer waited 0.0 %");
@@ -60,8 +60,8 @@ TEST(DepthTuner, takes_more_when_loading_is_held_up_and_less_when_they_are_never
   for (int i = 0; i < 10; ++i) pass(1.0, 0.0, 39);
   EXPECT_EQ(pass(1.0, 0.0, 39).batches, 0U);  // at the least
   stats.batches += 1;
-  EXPECT_EQ(tuner.look(stats, held_up_s, 0, now_s + 9).batches, 0U);  // too soon
-  EXPECT_EQ(pass(1.0, 0.0, 39).batches, 0U);                          // what it saw then counts
+  EXPECT_EQ(tuner.update(stats, held_up_s, 0, now_s + 9).batches, 0U);  // too soon
+  EXPECT_EQ(pass(1.0, 0.0, 39).batches, 0U);                            // what it saw then counts
 }
 
 TEST(DepthTuner, leaves_alone_what_was_set_by_hand) {
@@ -69,7 +69,7 @@ TEST(DepthTuner, leaves_alone_what_was_set_by_hand) {
   LoaderStats stats;
   for (int i = 0; i < 10; ++i) {
     stats.batches += DepthTuner::batches_between;
-    EXPECT_EQ(tuner.look(stats, 0, 8, i).batches, 0U);
+    EXPECT_EQ(tuner.update(stats, 0, 8, i).batches, 0U);
   }
 }
 
