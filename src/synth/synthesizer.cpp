@@ -5,6 +5,7 @@
 #include "features/cpu/griffin_lim.h"
 #include "features/mel_spec.h"
 #include "model/hifigan.h"
+#include "model/torch_device.h"
 #include "model/voice.h"
 #include "synth/tensor_view.h"
 #include "synth/voice_file.h"
@@ -67,9 +68,7 @@ struct Synthesizer::State {
 };
 
 Synthesizer::Synthesizer(const fs::path& checkpoint, int device, const fs::path& vocoder)
-    : state_(std::make_unique<State>(
-          checkpoint, device < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)),
-          vocoder)) {}
+    : state_(std::make_unique<State>(checkpoint, torch_device(device), vocoder)) {}
 
 Synthesizer::~Synthesizer() = default;
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/counted.h"
 #include "base/error.h"
+#include "model/torch_device.h"
 
 #include <algorithm>
 #include <utility>
@@ -29,10 +30,7 @@ const Corpus& Loop::validation_corpus() const {
   return parts_.input.validation != nullptr ? *parts_.input.validation : parts_.input.corpus;
 }
 
-at::Device Loop::device() const {
-  const int number = parts_.input.mode.model_device;
-  return number < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(number));
-}
+at::Device Loop::device() const { return torch_device(parts_.input.mode.model_device); }
 
 // If steps are not captured, the captures that there would have been.
 int64_t Loop::captures() const { return parts_.step.captures() > 0 ? parts_.step.captures() : monitor_.captures(); }

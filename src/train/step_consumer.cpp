@@ -1,5 +1,6 @@
 #include "train/step_consumer.h"
 
+#include "model/torch_device.h"
 #include "train/describe_voice.h"
 #include "train/step.h"
 #include "train/voice_trainable.h"
@@ -11,11 +12,6 @@
 
 namespace myxtts {
 namespace {
-
-at::Device device_of(const Mode& mode) {
-  return mode.model_device < 0 ? at::Device(at::kCPU)
-                               : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(mode.model_device));
-}
 
 std::vector<StepSignature> declared_by(const Config& config, const BatchPlan& plan) {
   std::vector<StepSignature> declared;
@@ -39,7 +35,7 @@ StepSettings settings_of(const Config& config, at::Device device) {
 struct StepConsumer::State {
   State(const Config& config_, const Corpus& corpus, const BatchPlan& plan, const Mode& mode)
       : config(config_),
-        device(device_of(mode)),
+        device(torch_device(mode.model_device)),
         trainable(describe_voice(config, corpus), {}, step_policy(config, device.is_cuda()).fused),
         step(trainable, settings_of(config, device)),
         monitor(declared_by(config, plan)) {

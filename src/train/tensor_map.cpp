@@ -1,6 +1,7 @@
 #include "train/tensor_map.h"
 
 #include "base/error.h"
+#include "model/torch_device.h"
 
 #include <algorithm>
 
@@ -11,8 +12,7 @@ namespace myxtts {
 namespace {
 
 at::Tensor tensor_of(const Array& array) {
-  const at::Device device =
-      array.device < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(array.device));
+  const at::Device device = torch_device(array.device);
   return at::from_blob(array.data, array.dims,
                        at::TensorOptions().device(device).dtype(array.dtype == DType::int32 ? at::kInt : at::kFloat));
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "model/torch_device.h"
 #include "settings/config_file.h"
 #include "synth/voice_file.h"
 #include "train/describe_voice.h"
@@ -87,8 +88,7 @@ std::vector<std::pair<std::string, std::string>> report_settings(const TrainInpu
 TrainSummary run(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
   const TrainingConfig& training = input.config.training;
   const int number = input.mode.model_device;
-  const at::Device device =
-      number < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(number));
+  const at::Device device = torch_device(number);
   const RunPlan plan = plan_run(input.config, input.corpus, input.validation, [&](const std::string& text) {
     if (listener.warn) listener.warn(text);
   });
