@@ -47,14 +47,40 @@ std::vector<float> resynthesise(const Options& options, const MelSpec& spec, con
   return samples;
 }
 
+void write_sound(const Options& options, const MelSpec& spec, const std::vector<float>& sound, const Console& console) {
+  write_wav(options.resynth, sound, spec.sample_rate);
+  console.info("{}: {:.2f} s at {} Hz, made from that mel by Griffin-Lim", options.resynth,
+               static_cast<double>(sound.size()) / spec.sample_rate, spec.sample_rate);
+}
+
+MelSpec spec_of(const Options& options) {
+  ResolvedConfig config = load_config(options.config, "", {});
+  if (!options.preset.empty()) config.values.data.mel_preset = options.preset;
+  return resolve_mel_spec(config.values);
+}
+
+// Makes a log-mel of any origin audible.
+int resynthesise_file(const Options& options, const Console& console) {
+  if (options.resynth.empty() || !options.out.empty()) {
+    reject_input("mel", "{} is a mel already: it takes --resynth FILE and no OUT", options.in);
+  }
+  const MelSpec spec = spec_of(options);
+  const Matrix matrix = read_npy(options.in);
+  if (matrix.columns != spec.n_mels) {
+    reject_input("mel", "{} has {} bands, but {} has {}", options.in, matrix.columns, spec.name, spec.n_mels,
+                 way_out("name the --preset that it was made with"));
+  }
+  write_sound(options, spec, resynthesise(options, spec, {matrix.rows, spec.n_mels, matrix.values}), console);
+  return 0;
+}
+
 int compute(const Options& options, const Console& console) {
+  if (options.in.ends_with(".npy")) return resynthesise_file(options, console);
   if (options.in.empty() || options.out.empty()) {
     reject_input("mel", "name an audio file and an .npy file, or --list", way_out("see 'myxtts mel --help'"));
   }
   if (options.resynth == options.out) reject_input("mel", "OUT and --resynth name the same file, {}", options.out);
-  ResolvedConfig config = load_config(options.config, "", {});
-  if (!options.preset.empty()) config.values.data.mel_preset = options.preset;
-  const MelSpec spec = resolve_mel_spec(config.values);
+  const MelSpec spec = spec_of(options);
   const AudioInfo info = read_clip_info(ClipPlace(options.in));
   if (info.frames == 0) fail_as(ErrorCode::unreadable, "mel", "{} has no samples (at byte {})", options.in, at_byte(0));
   const Mel mel =
@@ -66,11 +92,7 @@ int compute(const Options& options, const Console& console) {
                info.sample_rate == spec.sample_rate
                    ? ""
                    : fmt::format(", resampled from {} to {} Hz", info.sample_rate, spec.sample_rate));
-  if (!sound.empty()) {
-    write_wav(options.resynth, sound, spec.sample_rate);
-    console.info("{}: {:.2f} s at {} Hz, made from that mel by Griffin-Lim", options.resynth,
-                 static_cast<double>(sound.size()) / spec.sample_rate, spec.sample_rate);
-  }
+  if (!sound.empty()) write_sound(options, spec, sound, console);
   return 0;
 }
 
@@ -79,9 +101,9 @@ int compute(const Options& options, const Console& console) {
 void add_mel_command(CLI::App& app, Program& program) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("mel", "one file's log-mel, float32 [frames, n_mels], as .npy");
-  command->add_option("IN", options->in, "audio file")->type_name("");
+  command->add_option("IN", options->in, "audio file, or a mel as .npy for --resynth")->type_name("");
   command->add_option("OUT", options->out, "file to write, .npy")->type_name("");
-  command->add_option("--resynth", options->resynth, "also write what that mel sounds like, by Griffin-Lim, as .wav")
+  command->add_option("--resynth", options->resynth, "write what the mel sounds like, by Griffin-Lim, as .wav")
       ->type_name("FILE");
   command->add_option("--preset", options->preset, "convention [hifigan]; --list names them")->type_name("NAME");
   command->add_option("--config", options->config, "YAML file: mel settings and presets of your own")

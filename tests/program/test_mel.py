@@ -169,6 +169,21 @@ def test_resynth_is_at_the_presets_rate_and_the_same_each_time(myxtts, corpus, t
     assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "without.npy").read_bytes()
 
 
+def test_a_mel_from_a_file_becomes_the_same_sound(myxtts, corpus, tmp_path):
+    clip, mel = corpus / "wavs" / "demo-00003.wav", tmp_path / "mel.npy"
+    myxtts("mel", clip, mel, "--resynth", tmp_path / "at_once.wav")
+    myxtts("mel", mel, "--resynth", tmp_path / "later.wav")
+    assert (tmp_path / "later.wav").read_bytes() == (tmp_path / "at_once.wav").read_bytes()
+    assert "is a mel already" in myxtts("mel", mel, tmp_path / "other.npy", status=2).stderr
+    assert "has 80 bands, but vocos has 100" in myxtts("mel", mel, "--preset", "vocos", "--resynth", tmp_path / "x.wav", status=2).stderr
+    for name, content in {"double": np.load(mel).astype(np.float64), "column_major": np.asfortranarray(np.load(mel)), "cube": np.load(mel)[None]}.items():
+        np.save(tmp_path / f"{name}.npy", content)
+        assert "is not a float32 matrix" in myxtts("mel", tmp_path / f"{name}.npy", "--resynth", tmp_path / "x.wav", status=2).stderr
+    (tmp_path / "cut.npy").write_bytes(mel.read_bytes()[:-1])
+    assert "is not a float32 matrix" in myxtts("mel", tmp_path / "cut.npy", "--resynth", tmp_path / "x.wav", status=2).stderr
+    assert not (tmp_path / "x.wav").exists()
+
+
 def test_resynth_refuses_what_cannot_be_heard_and_writes_nothing(myxtts, corpus, tmp_path):
     clip, out, wav = corpus / "wavs" / "demo-00001.wav", tmp_path / "out.npy", tmp_path / "out.wav"
     assert "tf_signal spreads every clip" in myxtts("mel", clip, out, "--preset", "tf_signal", "--resynth", wav, status=2).stderr
