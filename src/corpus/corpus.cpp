@@ -30,7 +30,7 @@ constexpr size_t clips_for_mean = 512;
 uint64_t settings_hash(const Config& config, const MelSpec& mel, const PrepareOptions& options) {
   Config used = config;
   if (!options.validation) used.data.val_share = 0;
-  std::string text = "index 3";
+  std::string text = "index 4";
   for (const Setting& setting : all_settings()) {
     if (setting.in_index) text += fmt::format("\n{}={}", setting.name(), value_text(setting, used));
   }
@@ -127,13 +127,21 @@ class IndexMaker {
     }
     const std::vector<std::string> spoken =
         to_phonemes(texts, config_.data.language, folder_ / "phonemes.jsonl", threads_, {});
-    size_t next = 0;
+    size_t next = 0, letters = 0, phonemes = 0;
     for (ScannedRow& row : scanned) {
       if (row.rejected) continue;
       row.clip.phonemes = spoken[next++];
+      letters += decode_utf8(row.clip.text).size(), phonemes += decode_utf8(row.clip.phonemes).size();
       if (row.clip.phonemes.empty()) {
         row.rejected = RejectionReason{Rejection::no_phonemes, "espeak-ng has no phonemes for the text"};
       }
+    }
+    // espeak-ng names the letters of a foreign script one by one.
+    constexpr size_t max_phonemes_per_letter = 3;
+    if (phonemes > max_phonemes_per_letter * letters) {
+      reject_input("corpus", "these do not look like texts in '{}': espeak-ng makes {} phonemes of {} letters",
+                   config_.data.language, phonemes, letters,
+                   way_out("set --language to that of the texts, or --text-tokens characters"));
     }
   }
 
@@ -250,6 +258,19 @@ std::optional<std::string> outdated(const CorpusIndex& index, const IndexStamp& 
   return std::nullopt;
 }
 
+// The unit of a token; `auto` is phonemes if espeak-ng speaks the language.
+std::string text_tokens_of(const DataConfig& data, const PrepareOptions& options) {
+  if (data.text_tokens != "auto") return data.text_tokens;
+  if (phonemes_available(data.language)) return "phonemes";
+  if (options.say) {
+    options.say(fmt::format(
+        "tokens are characters, because espeak-ng {}: the voice must learn to pronounce from its clips alone, which "
+        "takes far more of them",
+        phonemes_available() ? fmt::format("does not support the language '{}'", data.language) : "is not installed"));
+  }
+  return "characters";
+}
+
 std::set<char32_t> symbols_of(const CorpusSummary& summary) {
   std::set<char32_t> symbols;
   for (const std::string& symbol : summary.symbols) {
@@ -266,7 +287,9 @@ CorpusClip Corpus::clip(size_t number) const {
   return clip;
 }
 
-Corpus open_corpus(const fs::path& where, const Config& config, const PrepareOptions& options) try {
+Corpus open_corpus(const fs::path& where, const Config& wanted, const PrepareOptions& options) try {
+  Config config = wanted;
+  config.data.text_tokens = text_tokens_of(wanted.data, options);
   const MelSpec mel = resolve_mel_spec(config);
   const CorpusLayout layout = find_layout(where);
   const IndexStamp stamp{settings_hash(config, mel, options), files_hash(layout)};
@@ -274,7 +297,7 @@ Corpus open_corpus(const fs::path& where, const Config& config, const PrepareOpt
   const fs::path path = index_folder(layout) / name;
   const auto opened = [&](CorpusIndex index) {
     const Vocabulary vocabulary(options.symbols != nullptr ? *options.symbols : symbols_of(index.summary()));
-    return Corpus{layout.folder, mel, std::move(index), vocabulary, config.data.blank_tokens};
+    return Corpus{layout.folder, mel, std::move(index), vocabulary, config.data.text_tokens, config.data.blank_tokens};
   };
   if (fs::exists(path)) {
     std::string reason;

@@ -19,7 +19,7 @@ struct PrepareOptions {
   bool validation = true;                       // hold out data.val_share of the clips
   const std::set<char32_t>* symbols = nullptr;  // the only characters that texts may have
   std::function<void(uint64_t done, uint64_t total)> progress = {};
-  std::function<void(const std::string&)> say = {};  // why an index is rebuilt
+  std::function<void(const std::string&)> say = {};  // why an index is rebuilt, what the tokens are
 };
 
 // Immutable; any thread.
@@ -28,6 +28,7 @@ struct Corpus {
   MelSpec mel;
   CorpusIndex index;
   Vocabulary vocabulary;
+  std::string text_tokens;  // characters or phonemes
   bool blank_tokens = false;
 
   // With its path as it can be opened.

@@ -180,18 +180,19 @@ void Scanner::fit_lengths(ScannedRow& scanned) const {
   const DataConfig& data = config_.data;
   std::vector<char32_t> letters = decode_utf8(clip.symbols());
   const auto symbols = static_cast<int64_t>(letters.size());
-  int64_t tokens = data.blank_tokens ? 2 * symbols + 1 : symbols, frames = frames_of(mel_, clip);
+  const auto with_blanks = [&](int64_t count) { return data.blank_tokens ? 2 * count + 1 : count; };
+  int64_t tokens = with_blanks(symbols), frames = frames_of(mel_, clip);
   const bool cut = data.overlong == "truncate";
   const int64_t max_frames = data.max_mel_frames;
-  if (tokens > data.max_text_length) {
+  if (symbols > data.max_text_length) {
     if (!cut) {
       throw RejectionReason{Rejection::too_long, fmt::format("too long: {} tokens where data.max_text_length is {}",
-                                                             tokens, data.max_text_length)};
+                                                             symbols, data.max_text_length)};
     }
-    scanned.truncated = fmt::format("{} of {} tokens kept", data.max_text_length, tokens);
-    letters.resize(static_cast<size_t>(data.blank_tokens ? (data.max_text_length - 1) / 2 : data.max_text_length));
+    scanned.truncated = fmt::format("{} of {} tokens kept", data.max_text_length, symbols);
+    letters.resize(static_cast<size_t>(data.max_text_length));
     (clip.phonemes.empty() ? clip.text : clip.phonemes) = encode_utf8(letters);
-    tokens = data.blank_tokens ? 2 * static_cast<int64_t>(letters.size()) + 1 : data.max_text_length;
+    tokens = with_blanks(data.max_text_length);
   }
   if (max_frames > 0 && frames > max_frames) {
     if (!cut) {

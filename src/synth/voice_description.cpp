@@ -4,6 +4,7 @@
 #include "features/mel_spec.h"
 #include "settings/config_file.h"
 #include "settings/settings.h"
+#include "text/clauses.h"
 #include "text/cleaner.h"
 #include "text/phonemes.h"
 
@@ -51,10 +52,32 @@ VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std
   return voice;
 }
 
+namespace {
+
+// A mark that the voice has never seen becomes the nearest one that it has, or nothing: a pause is no reason to refuse
+// a text. Voices of version 0.1 have no marks among phonemes.
+std::string with_known_marks(const std::string& phonemes, const Vocabulary& vocabulary) {
+  const std::set<char32_t> known = vocabulary.symbols();
+  std::string result;
+  for (const char letter : phonemes) {
+    if (clause_marks.find(letter) == std::string_view::npos || known.contains(static_cast<char32_t>(letter))) {
+      result += letter;
+      continue;
+    }
+    const char nearest = letter == ';' || letter == ':' ? ',' : '.';
+    if (known.contains(static_cast<char32_t>(nearest))) result += nearest;
+  }
+  return result;
+}
+
+}  // namespace
+
 std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text) {
   const DataConfig& data = voice.config.data;
   std::string symbols = clean_text(text, data.language);
-  if (data.text_tokens == "phonemes") symbols = to_phonemes({symbols}, data.language, {}, 1, {}).front();
+  if (data.text_tokens == "phonemes") {
+    symbols = with_known_marks(to_phonemes({symbols}, data.language, {}, 1, {}).front(), voice.vocabulary);
+  }
   try {
     return voice.vocabulary.encode(symbols, data.blank_tokens);
   } catch (const Error& error) {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/workers.h"
+#include "text/clauses.h"
 #include "text/phoneme_cache.h"
 #include "text/utf8.h"
 
@@ -178,43 +179,71 @@ class Espeak {
 
 }  // namespace
 
+namespace {
+
+// IPA of each clause, by its words. See to_phonemes.
+PhonemeCache pronounce(const std::set<std::string>& clauses, const std::string& language,
+                       const std::filesystem::path& cache_file, size_t threads,
+                       const std::function<void(uint64_t, uint64_t)>& progress) {
+  PhonemeCache cache = read_phoneme_cache(cache_file);
+  std::vector<std::string> asked;
+  for (const std::string& clause : clauses) {
+    if (!cache.contains({language, clause})) asked.push_back(clause);
+  }
+  if (asked.empty()) return cache;
+  const Espeak espeak(language);
+  std::mutex mutex;
+  uint64_t done = 0;
+  const auto ask = [&](size_t batch) {
+    const auto first = asked.begin() + static_cast<std::ptrdiff_t>(batch * texts_per_process);
+    const auto last = first + std::min<std::ptrdiff_t>(texts_per_process, asked.end() - first);
+    const std::vector<std::string> batch_texts(first, last);
+    const std::vector<std::string> ipa = espeak.phonemes(batch_texts);
+    const std::lock_guard lock(mutex);
+    for (size_t i = 0; i < ipa.size(); ++i) cache[{language, batch_texts[i]}] = ipa[i];
+    done += ipa.size();
+    if (progress) progress(done, asked.size());
+  };
+  try {
+    parallel_for((asked.size() + texts_per_process - 1) / texts_per_process, threads, ask);
+  } catch (...) {
+    write_phoneme_cache(cache_file, cache);
+    throw;
+  }
+  write_phoneme_cache(cache_file, cache);
+  return cache;
+}
+
+}  // namespace
+
 bool phonemes_available() { return !find_program("espeak-ng").empty(); }
+
+bool phonemes_available(const std::string& language) {
+  const std::string program = find_program("espeak-ng");
+  return !program.empty() && output_of({program, "-q", "--ipa", "-v", language, "a"}).has_value();
+}
 
 std::vector<std::string> to_phonemes(const std::vector<std::string>& texts, const std::string& language,
                                      const std::filesystem::path& cache_file, size_t threads,
                                      const std::function<void(uint64_t, uint64_t)>& progress) {
-  PhonemeCache cache = read_phoneme_cache(cache_file);
-  std::set<std::string> missing;
+  std::vector<std::vector<Clause>> split;
+  std::set<std::string> clauses;
   for (const std::string& text : texts) {
-    decode_utf8(text);  // throws if it is not UTF-8
-    if (!cache.contains({language, text})) missing.insert(text);
+    split.push_back(split_clauses(text));
+    for (const Clause& clause : split.back()) clauses.insert(clause.words);
   }
-  if (!missing.empty()) {
-    const std::vector<std::string> asked(missing.begin(), missing.end());
-    const Espeak espeak(language);
-    std::mutex mutex;
-    uint64_t done = 0;
-    const auto ask = [&](size_t batch) {
-      const auto first = asked.begin() + static_cast<std::ptrdiff_t>(batch * texts_per_process);
-      const auto last = first + std::min<std::ptrdiff_t>(texts_per_process, asked.end() - first);
-      const std::vector<std::string> batch_texts(first, last);
-      const std::vector<std::string> ipa = espeak.phonemes(batch_texts);
-      const std::lock_guard lock(mutex);
-      for (size_t i = 0; i < ipa.size(); ++i) cache[{language, batch_texts[i]}] = ipa[i];
-      done += ipa.size();
-      if (progress) progress(done, asked.size());
-    };
-    try {
-      parallel_for((asked.size() + texts_per_process - 1) / texts_per_process, threads, ask);
-    } catch (...) {
-      write_phoneme_cache(cache_file, cache);
-      throw;
+  const PhonemeCache cache = pronounce(clauses, language, cache_file, threads, progress);
+  std::vector<std::string> all;
+  for (const std::vector<Clause>& text : split) {
+    std::string& ipa = all.emplace_back();
+    for (const Clause& clause : text) {
+      const std::string& spoken = cache.at({language, clause.words});
+      if (spoken.empty()) continue;
+      ipa += (ipa.empty() ? "" : " ") + spoken;
+      if (clause.mark != 0) ipa += clause.mark;
     }
-    write_phoneme_cache(cache_file, cache);
   }
-  std::vector<std::string> ipa;
-  for (const std::string& text : texts) ipa.push_back(cache.at({language, text}));
-  return ipa;
+  return all;
 }
 
 }  // namespace myxtts

@@ -9,12 +9,13 @@
 
 namespace myxtts {
 
-bool phonemes_available();
+bool phonemes_available();                             // whether espeak-ng is installed
+bool phonemes_available(const std::string& language);  // and supports the language
 
-// IPA of each text, without punctuation. Runs espeak-ng on many texts per process, on `threads` threads, and caches
-// results in `cache_file` (empty: no cache). `progress(done, total)` counts cache misses; one thread calls it at a
-// time. `language` is one of `espeak-ng --voices`. Throws Error if espeak-ng is missing, does not support the language
-// or fails; earlier results stay cached.
+// IPA of each text, its clauses separated by their punctuation (see clauses.h). Runs espeak-ng on many clauses per
+// process, on `threads` threads, and caches results in `cache_file` (empty: no cache). `progress(done, total)` counts
+// clauses that were not cached; one thread calls it at a time. `language` is one of `espeak-ng --voices`. Throws Error
+// if espeak-ng is missing, does not support the language or fails; earlier results stay cached.
 std::vector<std::string> to_phonemes(const std::vector<std::string>& texts, const std::string& language,
                                      const std::filesystem::path& cache_file, size_t threads,
                                      const std::function<void(uint64_t, uint64_t)>& progress);

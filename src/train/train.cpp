@@ -124,7 +124,7 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
           settings.policy.bfloat16 ? "bfloat16 with float masters" : "float");
   if (resumed) position = begin_position(*resumed, plan, log);
   log.set_settings(report_settings(input, plan, parameters, device));
-  write_file_atomically(folder / "config.yaml", config_to_yaml(input.config));
+  write_file_atomically(folder / "config.yaml", config_to_yaml(description.config));
   write_file_atomically(folder / "vocabulary.json", description.vocabulary.to_json());
   RunCheckpoints saved(checkpoints, step, trainable.metadata(), resumed ? begin_step : -1);
   return Loop({input, plan, trainable, step, log, saved}, position, stop).run();

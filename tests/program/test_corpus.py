@@ -187,7 +187,7 @@ def test_persian_survives_from_prepare_to_tokens_and_back(myxtts, tmp_path):
     folder = tmp_path / "fa"
     myxtts("demo-data", folder, "--clips", 20, "--language", "fa", "--seed", 5)
     before = (folder / "metadata.csv").read_bytes()
-    found = report(myxtts, tmp_path, "prepare", folder, "--language", "fa", "--save-vocabulary", tmp_path / "v.json", "--pack", tmp_path / "p")
+    found = report(myxtts, tmp_path, "prepare", folder, "--language", "fa", "--text-tokens", "characters", "--save-vocabulary", tmp_path / "v.json", "--pack", tmp_path / "p")
     assert found["accepted"] == 20 and (folder / "metadata.csv").read_bytes() == before
     texts = {line.split("|")[0]: line.split("|")[2] or line.split("|")[1] for line in before.decode().splitlines()}
     with tarfile.open(tmp_path / "p" / "shard-00000.tar") as tar:
@@ -233,9 +233,11 @@ def test_ranks_share_a_global_batch(myxtts, corpus, tmp_path):
 
 def test_the_hash_is_that_of_the_content(myxtts, corpus, tmp_path):
     """Anybody can recompute it: tokens, mel, text lengths, mel lengths, each hashed with the hash so far as seed."""
-    batch = report(myxtts, tmp_path, "batches", "--train-data", corpus, "--batch-size", 2, "--num-batches", 1)["batches"][0]
+    config = tmp_path / "plain.yaml"
+    config.write_text("data:\n  text_tokens: characters\n  blank_tokens: false\n")
+    batch = report(myxtts, tmp_path, "batches", "--train-data", corpus, "--config", config, "--batch-size", 2, "--num-batches", 1)["batches"][0]
     texts = dict(line.split("|")[::2] for line in pathlib.Path(corpus / "metadata.csv").read_text().splitlines())
-    myxtts("prepare", corpus, "--save-vocabulary", tmp_path / "v.json")
+    myxtts("prepare", corpus, "--config", config, "--save-vocabulary", tmp_path / "v.json")
     numbers = {symbol: 2 + i for i, symbol in enumerate(json.loads((tmp_path / "v.json").read_text())["symbols"])}
     rows, text_length = batch["shape"]["text"]
     tokens = np.zeros((rows, text_length), np.int32)

@@ -41,7 +41,14 @@ def test_persian_and_several_speakers(myxtts, tmp_path):
     assert all(any("\u0600" <= letter <= "\u06ff" for letter in row[2]) for row in rows)
     config = tmp_path / "config.yaml"
     config.write_text("data:\n  metadata_format: id|speaker|text\n  batch_size: 2\n")
-    assert "6 clips accepted, 0 rejected" in myxtts("prepare", tmp_path, "--config", config).stdout
+    assert "6 clips accepted, 0 rejected" in myxtts("prepare", tmp_path, "--config", config, "--language", "fa").stdout
+    assert "6 clips accepted, 0 rejected" in myxtts("prepare", tmp_path, "--config", config, "--text-tokens", "characters").stdout
+
+
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+def test_texts_of_another_language_are_noticed(myxtts, tmp_path):
+    myxtts("demo-data", tmp_path, "--clips", 6, "--language", "fa")
+    assert "do not look like texts in 'en'" in myxtts("prepare", tmp_path, status=2).stderr
 
 
 @pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")

@@ -15,12 +15,15 @@ import pytest
 from conftest import BINARY, HANG_S
 from safetensors import safe_open
 
-CONFIG = "training: {checkpoint_every: 2, log_every: 2, validate_every: 4, learning_rate: 0.001}\n"
+CONFIG = "data: {text_tokens: characters}\ntraining: {checkpoint_every: 2, log_every: 2, validate_every: 4, learning_rate: 0.001}\n"
 
 
 @pytest.fixture(scope="module")
 def tiny(myxtts, tmp_path_factory):
-    """A few short clips, and the arguments that train on them."""
+    """A few short clips, and the arguments that train on them.
+data:
+  text_tokens: characters
+"""
     folder = tmp_path_factory.mktemp("train")
     myxtts("demo-data", folder / "corpus", "--clips", 30, "--seed", 5)
     (folder / "config.yaml").write_text(CONFIG)
@@ -297,6 +300,17 @@ def test_it_speaks_through_hifigan(myxtts, tiny, whole, tmp_path):
     assert len(plain) == len(vocoder) and len(plain) % 256 == 0 and not np.allclose(plain, vocoder)
     done = myxtts(*say, "--out", tmp_path / "x.wav", "--vocoder", whole / "best.safetensors", status=2)
     assert "conv_pre" in done.stderr or "average" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+def test_a_voice_of_phonemes_is_the_default_and_takes_any_punctuation(myxtts, tiny, tmp_path):
+    myxtts("train", "--train-data", tiny / "corpus", "--batch-size", 2, "--max-steps", 1, "--checkpoint-dir", tmp_path / "run")
+    known = json.loads((tmp_path / "run" / "vocabulary.json").read_text())["symbols"]
+    assert "ˈ" in known and "." in known and ";" not in known
+    assert "text_tokens: phonemes" in (tmp_path / "run" / "config.yaml").read_text()
+    for name, text in {"known": "water, cloud.", "unknown": "water; cloud!"}.items():
+        myxtts("synth", "--checkpoint", tmp_path / "run", "--text", text, "--out", tmp_path / f"{name}.wav")
+    assert (tmp_path / "known.wav").read_bytes() == (tmp_path / "unknown.wav").read_bytes()
 
 
 def test_what_it_cannot_speak_is_said(myxtts, whole, tmp_path):

@@ -6,6 +6,7 @@
 #include "corpus/rows.h"
 #include "loader/make_batch.h"
 #include "plan/shapes.h"
+#include "text/phonemes.h"
 #include "text/utf8.h"
 
 #include <cmath>
@@ -28,6 +29,7 @@ class CorpusFolder : public testing::Test {
     fs::remove_all(folder);
     fs::create_directories(folder / "wavs");
     config.data.val_share = 0;
+    config.data.text_tokens = "characters", config.data.blank_tokens = false;
     for (const char* id : {"a", "b"}) clip(id, 22050);
   }
   void TearDown() override { fs::remove_all(folder); }
@@ -92,6 +94,31 @@ TEST_F(CorpusFolder, settings_that_change_an_index_have_one_of_their_own) {
   EXPECT_NE(path_with([](DataConfig& data) { data.mel_overrides["magnitude_epsilon"] = "1e-8"; }), path);
   EXPECT_EQ(path_with([](DataConfig& data) { data.batch_size = {1, 1}; }), path);
   EXPECT_EQ(path_with([](DataConfig& data) { data.mel_overrides["n_mels"] = "80"; }), path);  // that of the preset
+}
+
+TEST_F(CorpusFolder, blanks_do_not_count_in_the_length_of_a_text) {
+  metadata("a|twelve signs\nb|short\n");
+  config.data.max_text_length = 12, config.data.blank_tokens = true;
+  const Corpus corpus = open();
+  ASSERT_EQ(corpus.index.size(), 2U);
+  EXPECT_EQ(corpus.clip(0).length.tokens, 25U);
+  config.data.max_text_length = 11;
+  EXPECT_EQ(open().index.size(), 1U);
+}
+
+TEST_F(CorpusFolder, tokens_are_phonemes_if_they_can_be_and_the_choice_is_told) {
+  metadata("a|good text\nb|good text\n");
+  config.data.text_tokens = "auto";
+  std::string said;
+  const PrepareOptions options{.say = [&](const std::string& text) { said = text; }};
+  const Corpus corpus = open(options);
+  EXPECT_EQ(corpus.text_tokens, phonemes_available() ? "phonemes" : "characters");
+  EXPECT_EQ(said.empty(), phonemes_available());
+  config.data.language = "qqq";  // nobody speaks it
+  const Corpus other = open(options);
+  EXPECT_EQ(other.text_tokens, "characters");
+  EXPECT_EQ(other.clip(0).symbols(), "good text");
+  EXPECT_CONTAINS(said, "tokens are characters, because espeak-ng");
 }
 
 TEST_F(CorpusFolder, overlong_clips_are_cut_and_listed_when_asked) {

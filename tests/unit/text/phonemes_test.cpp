@@ -34,8 +34,10 @@ TEST_F(Phonemes, a_text_has_the_same_phonemes_alone_and_among_others) {
   for (size_t i = 0; i < texts.size(); ++i) {
     EXPECT_EQ(together[i], to_phonemes({texts[i]}, "en-us", {}, 1, no_progress)[0]) << texts[i];
   }
-  EXPECT_EQ(together[0], "həlˈoʊ ðˈɛɹ maɪ fɹˈɛnd hˈaʊ ɑːɹ juː");
+  EXPECT_EQ(together[0], "həlˈoʊ ðˈɛɹ, maɪ fɹˈɛnd. hˈaʊ ɑːɹ juː?");
   EXPECT_EQ(together[1], "");
+  EXPECT_EQ(together[2], "wˈʌn; tˈuː: θɹˈiː");
+  EXPECT_EQ(together[4], "");
 }
 
 TEST_F(Phonemes, a_text_with_the_marker_itself_is_still_told_apart) {
@@ -48,7 +50,7 @@ TEST_F(Phonemes, a_text_with_the_marker_itself_is_still_told_apart) {
 
 TEST_F(Phonemes, persian_works_and_language_flags_are_left_out) {
   const auto ipa = to_phonemes({"سلام دنیا. می‌روم", "سلام hello"}, "fa", {}, 1, no_progress);
-  EXPECT_EQ(ipa[0], "salˈɑm dˈonjɑ mirˈavam");
+  EXPECT_EQ(ipa[0], "salˈɑm dˈonjɑ. mirˈavam");
   EXPECT_EQ(ipa[1].find('('), std::string::npos);
 }
 
