@@ -7,8 +7,10 @@
 #include "model/hifigan.h"
 #include "model/torch_device.h"
 #include "model/voice.h"
+#include "synth/joins.h"
 #include "synth/tensor_view.h"
 #include "synth/voice_file.h"
+#include "text/clauses.h"
 #include "text/sentences.h"
 
 #include <map>
@@ -19,8 +21,6 @@
 namespace myxtts {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr double pause_s = 0.2;  // between sentences
 
 HifiganGenerator read_vocoder(const fs::path& path, at::Device device, const MelSpec& mel) {
   // A vocoder takes the frames that it was trained on, and no others.
@@ -79,11 +79,11 @@ std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOpti
   // The voice has not learnt texts longer than those it was trained on.
   const auto longest = static_cast<size_t>(state_->description.config.data.max_text_length);
   std::vector<float> samples;
+  char mark = 0;  // that ended the sentence before
   for (const std::string& sentence : split_sentences(text, longest)) {
     const std::vector<uint16_t> tokens = tokens_of_text(state_->description, sentence);
     if (tokens.empty()) continue;
     const at::Tensor mel = state_->voice.synthesize(state_->weights, {tokens.begin(), tokens.end()}, options).mel;
-    if (!samples.empty()) samples.insert(samples.end(), static_cast<size_t>(pause_s * sample_rate()), 0.0F);
     std::vector<float> sound;
     if (state_->vocoder) {
       const at::Tensor made =
@@ -96,7 +96,9 @@ std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOpti
       sound =
           griffin_lim(state_->mel, {mel.const_data_ptr<float>(), static_cast<size_t>(mel.numel())}, mel.size(0), how);
     }
-    samples.insert(samples.end(), sound.begin(), sound.end());
+    append_speech(samples, sound, pause_after(mark) / options.speed, sample_rate());
+    const std::vector<Clause> clauses = split_clauses(sentence);
+    mark = clauses.empty() ? '\0' : clauses.back().mark;
   }
   if (samples.empty()) reject_input("synth", "there is nothing to say in \"{}\"", text);
   return samples;

@@ -7,6 +7,7 @@
 #include "text/clauses.h"
 #include "text/cleaner.h"
 #include "text/phonemes.h"
+#include "text/utf8.h"
 
 #include <algorithm>
 #include <iterator>
@@ -56,18 +57,22 @@ namespace {
 
 // A mark that the voice has never seen becomes the nearest one that it has, or nothing: a pause is no reason to refuse
 // a text. Voices of version 0.1 have no marks among phonemes.
-std::string with_known_marks(const std::string& phonemes, const Vocabulary& vocabulary) {
+std::string with_known_marks(const std::string& text, const Vocabulary& vocabulary) {
   const std::set<char32_t> known = vocabulary.symbols();
-  std::string result;
-  for (const char letter : phonemes) {
-    if (clause_marks.find(letter) == std::string_view::npos || known.contains(static_cast<char32_t>(letter))) {
-      result += letter;
+  std::vector<char32_t> letters;
+  for (const char32_t letter : decode_utf8(text)) {
+    const char mark = clause_mark(letter);
+    if (mark == 0 || known.contains(letter)) {
+      letters.push_back(letter);
       continue;
     }
-    const char nearest = letter == ';' || letter == ':' ? ',' : '.';
-    if (known.contains(static_cast<char32_t>(nearest))) result += nearest;
+    const bool ends_sentence = mark == '.' || mark == '!' || mark == '?';
+    const std::u32string nearest = {static_cast<char32_t>(mark), ends_sentence ? U'.' : U',',
+                                    ends_sentence ? U'.' : U'،'};
+    const auto found = std::ranges::find_if(nearest, [&](char32_t other) { return known.contains(other); });
+    if (found != nearest.end()) letters.push_back(*found);
   }
-  return result;
+  return encode_utf8(letters);
 }
 
 }  // namespace
@@ -75,9 +80,8 @@ std::string with_known_marks(const std::string& phonemes, const Vocabulary& voca
 std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text) {
   const DataConfig& data = voice.config.data;
   std::string symbols = clean_text(text, data.language);
-  if (data.text_tokens == "phonemes") {
-    symbols = with_known_marks(to_phonemes({symbols}, data.language, {}, 1, {}).front(), voice.vocabulary);
-  }
+  if (data.text_tokens == "phonemes") symbols = to_phonemes({symbols}, data.language, {}, 1, {}).front();
+  symbols = with_known_marks(symbols, voice.vocabulary);
   try {
     return voice.vocabulary.encode(symbols, data.blank_tokens);
   } catch (const Error& error) {

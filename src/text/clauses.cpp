@@ -31,6 +31,11 @@ bool closes(char32_t letter) { return std::u32string_view(U"\"'”’»)]}").fin
 
 }  // namespace
 
+char clause_mark(char32_t letter) {
+  const Mark* const mark = mark_of(letter);
+  return mark == nullptr ? '\0' : mark->token;
+}
+
 std::vector<Clause> split_clauses(std::string_view text) {
   const std::vector<char32_t> letters = decode_utf8(text);
   std::vector<Clause> clauses;

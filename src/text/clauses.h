@@ -8,12 +8,15 @@
 
 namespace myxtts {
 
-// Punctuation that a token stands for, the same in every script: Persian and CJK marks become their Latin counterparts.
-constexpr std::string_view clause_marks = ",.;:!?";
+// Punctuation that a phoneme token stands for, the same in every script: , . ; : ! ?
+// Persian and CJK marks become their Latin counterparts.
+
+// The one that a letter of any script stands for; 0 if it is no such mark.
+char clause_mark(char32_t letter);
 
 struct Clause {
   std::string words;
-  char mark = 0;  // one of clause_marks, or 0 if nothing ends the clause
+  char mark = 0;  // 0 if nothing ends the clause
 
   bool operator==(const Clause&) const = default;
 };
