@@ -11,7 +11,6 @@ importable. Only its input, its training loop and its alignment search are ours.
 --precision 16 is Matcha's default: fp16 autocast with loss scaling. OUT/log.jsonl gets the losses every 100 updates with
 the seconds spent in training alone; OUT/UPDATE.npz the log-mels float16 [frames, n_mels] of the held-out clips by ID."""
 import argparse
-import ctypes
 import functools
 import json
 import pathlib
@@ -22,6 +21,8 @@ import unittest.mock
 
 import numpy as np
 import torch
+
+from voice_ablations import Aligner
 
 BLANK, BUCKETS, N_MELS, LOG_EVERY = 1, 8, 80, 100
 LOSSES = ("dur_loss", "prior_loss", "diff_loss")
@@ -55,26 +56,9 @@ def search_numpy(scores, text_lengths, mel_lengths):
     return token_of_frame
 
 
-def search_library(file):
-    library = ctypes.CDLL(str(pathlib.Path(file).resolve()))
-    library.align.argtypes, library.align.restype = [ctypes.c_int64] * 3 + [ctypes.c_void_p] * 7, None
-    library.align_scratch_bytes.argtypes, library.align_scratch_bytes.restype = [ctypes.c_int64] * 3, ctypes.c_int64
-
-    def search(scores, text_lengths, mel_lengths):
-        rows, frames, tokens = scores.shape
-        token_of_frame = torch.empty(rows, frames, dtype=torch.int32, device=scores.device)
-        durations = torch.empty(rows, tokens, dtype=torch.int32, device=scores.device)
-        scratch = torch.empty(library.align_scratch_bytes(rows, tokens, frames), dtype=torch.uint8, device=scores.device)
-        tensors = scores, text_lengths, mel_lengths, token_of_frame, durations, scratch
-        library.align(rows, tokens, frames, *(each.data_ptr() for each in tensors), torch.cuda.current_stream().cuda_stream)
-        return token_of_frame
-
-    return search
-
-
 def maximum_path_by(library):
     """Matcha's maximum_path(value, mask), both [rows, tokens, frames]."""
-    search = library and search_library(library)
+    search = library and Aligner(library).search
 
     def maximum_path(value, mask):
         value = value * mask
@@ -91,9 +75,9 @@ def maximum_path_by(library):
 
 
 def matcha_model(folder, vocabulary, statistics, maximum_path):
-    # diffusers looks for some of the unused packages, so it comes first; it needs no images here.
     # diffusers asks for these if they are installed, in versions of its own time.
     sys.modules.update({name: None for name in ("accelerate", "flax", "jax", "peft", "transformers", "xformers")})
+    # It looks for some of the unused packages, so it comes before their substitutes; it needs no images here.
     sys.modules.update({"PIL": unittest.mock.MagicMock(__version__="10.0.0"), "PIL.Image": unittest.mock.MagicMock(),
                         "PIL.ImageOps": unittest.mock.MagicMock()})
     import diffusers.models.attention  # noqa: F401

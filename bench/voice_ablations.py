@@ -6,7 +6,7 @@
     bench/voice_ablations.py --list
 
 Each variant writes FOLDER/NAME.npz with the log-mel of every held-out text (float16, by clip) and FOLDER/NAME.json with
-its losses over training. bench/voice_eval.py judges them after `--speak`. On a GPU a step is captured in a CUDA graph per
+its losses over training. `bench/voice_eval.py --mels NAME=FOLDER/NAME.npz` judges them. On a GPU a step is captured in a CUDA graph per
 shape and the alignment search is the project's kernel, compiled by nvcc from src/model/cuda."""
 import argparse
 import ctypes
@@ -265,6 +265,10 @@ class Aligner:
     def __call__(self, mel, mu, text_lengths, mel_lengths):
         with torch.autocast("cuda", enabled=False):
             scores = torch.baddbmm(mu.square().sum(-1).unsqueeze(1), mel, mu.transpose(1, 2), beta=-0.5).contiguous()
+        return self.search(scores, text_lengths, mel_lengths)
+
+    def search(self, scores, text_lengths, mel_lengths):
+        """Scores [rows, frames, tokens]: the token of each frame, -1 in padding."""
         rows, frames, tokens = scores.shape
         path = torch.empty(rows, frames, dtype=torch.int32, device=mel.device)
         durations = torch.empty(rows, tokens, dtype=torch.int32, device=mel.device)
@@ -300,9 +304,8 @@ def build_aligner(folder):
 
 
 def cpu_align(mel, mu, text_lengths, mel_lengths):
-    import sys
-    sys.path.insert(0, str(ROOT / "bench" / "twin"))
-    from voice import align_frames
+    from twin.voice import align_frames
+
     return align_frames(mel, mu, text_lengths, mel_lengths)
 
 

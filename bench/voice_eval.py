@@ -107,12 +107,11 @@ class Mos:
     package = "distillmos"
 
     def __init__(self):
-        # distillmos imports torchaudio for its command line alone.
-        stub = types.ModuleType("torchaudio")
-        stub.transforms = types.ModuleType("torchaudio.transforms")
-        stub.transforms.MFCC = stub.transforms.Resample = None
-        sys.modules.setdefault("torchaudio", stub)
-        sys.modules.setdefault("torchaudio.transforms", stub.transforms)
+        # distillmos imports torchaudio, and calls it from its command line alone: an empty module is enough.
+        transforms = types.ModuleType("torchaudio.transforms")
+        transforms.MFCC = transforms.Resample = None
+        sys.modules.setdefault("torchaudio", types.ModuleType("torchaudio"))
+        sys.modules.setdefault("torchaudio.transforms", transforms)
         import torch
         from distillmos import ConvTransformerSQAModel
 
@@ -219,6 +218,14 @@ def print_table(kinds):
         print(f"{name:{width}}" + "".join(f"{shown(key, kind['means'][key]) if key in kind['means'] else '-':>12}" for key in keys))
 
 
+def named(given):
+    """NAME=PLACE of a command line, in two."""
+    name, _, place = given.partition("=")
+    if not name or not pathlib.Path(place).exists() or not place:
+        raise argparse.ArgumentTypeError(f"{given} is not NAME=PLACE of something that exists")
+    return name, place
+
+
 def hardware():
     try:
         found = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
@@ -238,9 +245,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("manifest", type=pathlib.Path, help="JSON lines: audio_filepath, text, language")
     parser.add_argument("--reference", type=pathlib.Path, help="manifest of the speaker's other clips, for similarity [the held-out ones]")
-    parser.add_argument("--checkpoint", action="append", default=[], metavar="NAME=FOLDER")
-    parser.add_argument("--mels", action="append", default=[], metavar="NAME=FILE.npz", help="log-mels by clip, made audible by Griffin-Lim")
-    parser.add_argument("--wavs", action="append", default=[], metavar="NAME=FOLDER", help="WAVs named after the clips, made elsewhere")
+    parser.add_argument("--checkpoint", action="append", type=named, default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--mels", action="append", type=named, default=[], metavar="NAME=FILE.npz", help="log-mels by clip, made audible by Griffin-Lim")
+    parser.add_argument("--wavs", action="append", type=named, default=[], metavar="NAME=FOLDER", help="WAVs named after the clips, made elsewhere")
     parser.add_argument("--synth", default="", help="flags of `myxtts synth`")
     parser.add_argument("--clips", type=int, help="judge the first N only")
     parser.add_argument("--no-recordings", action="store_true", help="neither the recordings nor their Griffin-Lim")
@@ -275,19 +282,16 @@ def main():
             for clip in clips:
                 run("mel", clip["audio_filepath"], scratch / "own.npy", "--resynth", scratch / "own" / f"{clip['id']}.wav")
             judge("griffin_lim", [scratch / "own" / f"{clip['id']}.wav" for clip in clips])
-        for given in options.wavs:
-            name, _, place = given.partition("=")
+        for name, place in options.wavs:
             judge(name, [pathlib.Path(place) / f"{clip['id']}.wav" for clip in clips])
-        for given in options.mels:
-            name, _, file = given.partition("=")
+        for name, file in options.mels:
             (scratch / name).mkdir()
             mels = np.load(file)
             for clip in clips:
                 np.save(scratch / "mel.npy", mels[clip["id"]].astype(np.float32))
                 run("mel", scratch / "mel.npy", "--resynth", scratch / name / f"{clip['id']}.wav")
             judge(name, [scratch / name / f"{clip['id']}.wav" for clip in clips])
-        for given in options.checkpoint:
-            name, _, place = given.partition("=")
+        for name, place in options.checkpoint:
             (scratch / "texts.txt").write_text("\n".join(clip["text"] for clip in clips) + "\n", encoding="utf-8")
             spoken = scratch / name
             spoken.mkdir()

@@ -1,5 +1,6 @@
 #include "text/clauses.h"
 
+#include "text/signs.h"
 #include "text/utf8.h"
 
 #include <algorithm>
@@ -24,10 +25,8 @@ const Mark* mark_of(char32_t letter) {
   return found == std::end(marks) ? nullptr : found;
 }
 
-bool is_space(char32_t letter) { return letter == U' ' || (letter >= U'\t' && letter <= U'\r') || letter == 0xA0; }
-
 // What may stand between a mark and the space behind it.
-bool closes(char32_t letter) { return std::u32string_view(U"\"'”’»)]}").find(letter) != std::u32string_view::npos; }
+bool closes(char32_t letter) { return closing_signs.find(letter) != std::u32string_view::npos; }
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include "text/digits.h"
 #include "text/rewriter.h"
+#include "text/signs.h"
 #include "text/utf8.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@ namespace {
 
 using Text = std::u32string_view;
 
-constexpr Text closing_signs = U"\"'”’»›)]}」』）";
 constexpr Text opening_signs = U"\"'“‘«‹([{「『（";
 constexpr Text sentence_ends = U".!?؟…۔";
 constexpr Text wide_sentence_ends = U"。！？；｡";  // scripts without a space after them
@@ -20,15 +20,6 @@ constexpr Text clause_ends = U",;:،؛";
 constexpr Text wide_clause_ends = U"，、：";
 
 constexpr bool is_one_of(char32_t letter, Text letters) { return letters.find(letter) != Text::npos; }
-
-constexpr bool is_line_end(char32_t letter) {
-  return (letter >= U'\n' && letter <= U'\r') || letter == 0x85 || letter == 0x2028 || letter == 0x2029;
-}
-
-constexpr bool is_space(char32_t letter) {
-  return letter == U' ' || letter == U'\t' || is_line_end(letter) || letter == 0xA0 || letter == 0x1680 ||
-         (letter >= 0x2000 && letter <= 0x200A) || letter == 0x202F || letter == 0x205F || letter == 0x3000;
-}
 
 constexpr bool is_lower_case(char32_t letter) {
   return (letter >= U'a' && letter <= U'z') || (letter >= 0xDF && letter <= 0xFF && letter != 0xF7);
