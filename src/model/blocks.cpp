@@ -4,6 +4,7 @@
 #include "model/alignment.h"
 #include "model/attention.h"
 #include "model/fused.h"
+#include "model/fused_calls.h"
 #include "model/size.h"
 #include "model/torch_stream.h"
 
@@ -39,11 +40,12 @@ bool has_fused_attention(const at::Device& device) {
 RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarType type, bool fused) {
   RowMask mask;
   mask.positions = positions;
+  mask.row_lengths = lengths.to(at::kInt);
   const auto floats = lengths.options().dtype(at::kFloat);
   mask.rotary = rotary_table(positions, floats);
   const bool half_on_gpu = lengths.is_cuda() && type != at::kFloat;
   if (half_on_gpu && fused && has_fused_attention(lengths.device())) {
-    mask.lengths = lengths.to(at::kInt);
+    mask.lengths = mask.row_lengths;
   } else if (half_on_gpu) {
     const at::Tensor row_end = (at::arange(lengths.size(0), lengths.options()) + 1) * positions;
     const at::Tensor ends = at::stack({row_end - positions + lengths, row_end}, 1).flatten();
@@ -59,6 +61,35 @@ RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarTy
   return mask;
 }
 
+at::Tensor dropout(const at::Tensor& x, const DropoutKey& key, uint32_t site) {
+  return key.on() ? x * dropout_multipliers(x, key, site).to(x.scalar_type()) : x;
+}
+
+namespace {
+
+// [rows, positions + kernel - 1, width]: each row between zeros.
+at::Tensor between_zeros(const at::Tensor& x, const at::Tensor& lengths, int64_t kernel) {
+  const at::Tensor inside = at::arange(x.size(1), lengths.options()) < lengths.unsqueeze(1);
+  return at::constant_pad_nd(x * inside.unsqueeze(-1).to(x.scalar_type()), {0, 0, kernel / 2, kernel / 2});
+}
+
+}  // namespace
+
+at::Tensor unfold_positions(const at::Tensor& x, const at::Tensor& lengths, int64_t kernel) {
+  if (kernel == 1) return x;
+  const at::Tensor padded = between_zeros(x, lengths, kernel);
+  std::vector<at::Tensor> taps;
+  for (int64_t tap = 0; tap < kernel; ++tap) taps.push_back(padded.narrow(1, tap, x.size(1)));
+  return at::cat(taps, -1);
+}
+
+at::Tensor depthwise_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths) {
+  const at::Tensor padded = between_zeros(x, lengths, weight.size(0));
+  at::Tensor y = x;
+  for (int64_t tap = 0; tap < weight.size(0); ++tap) y = y + padded.narrow(1, tap, x.size(1)) * weight[tap];
+  return y;
+}
+
 at::Tensor rms_norm(const at::Tensor& x) {
   const at::Tensor wide = x.to(at::kFloat);
   constexpr double eps = 1e-6;
@@ -68,7 +99,7 @@ at::Tensor rms_norm(const at::Tensor& x) {
 namespace {
 
 // x [rows, positions, heads, head_width]: rotates the two halves of a head against each other.
-at::Tensor apply_rotary(const at::Tensor& x, const RowMask& mask) {
+at::Tensor rotated(const at::Tensor& x, const RowMask& mask) {
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
   const at::Tensor rotary = mask.rotary.unsqueeze(2).to(x.scalar_type()), cosines = rotary[0], sines = rotary[1];
   return at::cat({halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, -1);
@@ -79,7 +110,7 @@ at::Tensor apply_rotary(const at::Tensor& x, const RowMask& mask) {
 at::Tensor attend(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out, const RowMask& mask) {
   const int64_t rows = x.size(0), positions = x.size(1), width = x.size(2), heads = width / head_width;
   const std::vector<at::Tensor> qkv = at::linear(x, weight_in).view({rows, positions, 3, heads, head_width}).unbind(2);
-  const at::Tensor query = apply_rotary(qkv[0], mask), key = apply_rotary(qkv[1], mask);
+  const at::Tensor query = rotated(qkv[0], mask), key = rotated(qkv[1], mask);
   if (!mask.sequence_ends.defined() && !mask.key_bias.defined())
     fail("attend", "the mask was made for the fused kernels", way_out("make it with fused = false"));
   at::Tensor output;
@@ -95,8 +126,10 @@ at::Tensor attend(const at::Tensor& x, const at::Tensor& weight_in, const at::Te
   return at::linear(output.reshape({rows, positions, width}), weight_out);
 }
 
-at::Tensor feed_forward(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out) {
-  return at::linear(at::gelu(at::linear(x, weight_in), "tanh"), weight_out);
+at::Tensor feed_forward(const at::Tensor& x, const at::Tensor& weight_in, const at::Tensor& weight_out,
+                        const at::Tensor& lengths) {
+  const at::Tensor unfolded = unfold_positions(x, lengths, weight_in.size(1) / x.size(2));
+  return at::linear(at::gelu(at::linear(unfolded, weight_in), "tanh"), weight_out);
 }
 
 at::Tensor time_embedding(const at::Tensor& time, int64_t width) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/device.h"
+#include "model/dropout.h"
 
 #include <cstdint>
 
@@ -20,12 +21,13 @@ struct PerRow {
   int64_t stride = 0;
 };
 
-// Residual add and RMS norm: sum = x + gate * branch; normed = sum * inverse_rms * (scale_base + scale) + shift.
+// Residual add and RMS norm: sum = x + gate * dropout(branch); normed = sum * inverse_rms * (scale_base + scale) + shift.
 template <typename T>
 struct AddNorm {
   int64_t rows = 0, positions = 0, width = 0;  // x, branch, sum, normed: [rows, positions, width]
   const T* x = nullptr;
   const T* branch = nullptr;  // null: sum is x and is not written
+  Dropout dropout;
   PerRow<T> gate;             // null: 1
   PerRow<T> scale;
   float scale_base = 0;
@@ -42,7 +44,7 @@ struct AddNormBackward {
   const T* d_normed = nullptr;
   const T* d_sum = nullptr;  // null: 0
   T* d_x = nullptr;
-  T* d_branch = nullptr;  // null without a gate, when it equals d_x
+  T* d_branch = nullptr;  // null without a gate and without dropout, when it equals d_x
   // Partial sums of d_scale, d_shift and d_gate over a chunk of positions: [rows, chunks, 3, width].
   float* parts = nullptr;
   int64_t chunks = 1;
@@ -132,7 +134,15 @@ struct FlowError {
   T* d_flow = nullptr;
 };
 
+// Multipliers of a dropout as a tensor [rows, positions, width], for operations that are not fused.
+struct DropoutMask {
+  int64_t rows = 0, positions = 0, width = 0;  // width is a multiple of dropout_group
+  Dropout dropout;
+  float* multipliers = nullptr;
+};
+
 // CPU functions process a range of positions or one row, so that threads can share the work.
+void dropout_mask_on_cpu(const DropoutMask& problem, int64_t first_position, int64_t end);
 void add_norm_on_cpu(const AddNorm<float>& problem, int64_t first_position, int64_t end);
 void add_norm_backward_on_cpu(const AddNormBackward<float>& problem, int64_t row);
 void sum_parts_on_cpu(const SumParts<float>& problem);
@@ -147,6 +157,7 @@ void flow_error_backward_on_cpu(const FlowError<float>& problem, int64_t row);
 constexpr int64_t max_fused_width = 1024;  // values in the registers of one warp
 int64_t add_norm_chunks(int64_t rows, int64_t positions);
 int64_t flow_chunks(int64_t rows, int64_t frames);
+void dropout_mask_on_gpu(const DropoutMask& problem, StreamHandle stream);
 void add_norm_on_gpu(const AddNorm<BFloat16>& problem, StreamHandle stream);
 void add_norm_backward_on_gpu(const AddNormBackward<BFloat16>& problem, StreamHandle stream);
 void sum_parts_on_gpu(const SumParts<BFloat16>& problem, StreamHandle stream);

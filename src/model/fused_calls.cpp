@@ -1,6 +1,7 @@
 #include "model/fused_calls.h"
 
 #include "model/attention.h"
+#include "model/conv.h"
 #include "model/fused.h"
 #include "model/size.h"
 #include "model/torch_stream.h"
@@ -70,12 +71,32 @@ AddNorm<T> add_norm_of(const at::Tensor& sum, const at::Tensor& branch, const at
 
 }  // namespace
 
+Dropout dropout_at(const DropoutKey& key, uint32_t site) {
+  if (!key.on()) return {};
+  return {key.key.const_data_ptr<int64_t>(), site, dropout_threshold(key.rate), static_cast<float>(1 / (1 - key.rate))};
+}
+
+at::Tensor dropout_multipliers(const at::Tensor& x, const DropoutKey& key, uint32_t site) {
+  at::Tensor multipliers = at::empty(x.sizes(), x.options().dtype(at::kFloat).requires_grad(false));
+  const DropoutMask problem{x.size(0), x.size(1), x.size(2), dropout_at(key, site), data<float>(multipliers)};
+  if (x.is_cuda()) {
+    const c10::DeviceGuard guard(x.device());
+    dropout_mask_on_gpu(problem, current_stream(x.get_device()));
+  } else {
+    parallel_ranges(problem.rows * problem.positions, grain,
+                    [&](int64_t first, int64_t end) { dropout_mask_on_cpu(problem, first, end); });
+  }
+  return multipliers;
+}
+
 void add_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
-              const at::Tensor& shift, const at::Tensor& sum, const at::Tensor& normed, const at::Tensor& inverse_rms) {
+              const at::Tensor& shift, const at::Tensor& sum, const at::Tensor& normed, const at::Tensor& inverse_rms,
+              const Dropout& dropout) {
   on_device_of(x, [&](auto type) {
     using T = decltype(type);
     AddNorm<T> problem = add_norm_of<T>(sum, branch, gate, scale, inverse_rms);
     problem.x = data<const T>(x);
+    problem.dropout = dropout;
     problem.shift = per_row<T>(shift);
     problem.normed = data<T>(normed);
     if constexpr (on_gpu<T>) {
@@ -89,11 +110,12 @@ void add_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& g
 
 void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
                        const at::Tensor& inverse_rms, const at::Tensor& d_normed, const at::Tensor& d_sum,
-                       const AddNormGradients& results, NormSums& sums) {
+                       const AddNormGradients& results, NormSums& sums, const Dropout& dropout) {
   on_device_of(sum, [&](auto type) {
     using T = decltype(type);
     AddNormBackward<T> problem;
     problem.forward = add_norm_of<T>(sum, branch, gate, scale, inverse_rms);
+    problem.forward.dropout = dropout;
     problem.d_normed = data<const T>(d_normed);
     problem.d_sum = data<const T>(d_sum);
     problem.d_x = data<T>(results.d_x);
@@ -137,6 +159,82 @@ void NormSums::finish() {
     }
   });
   norms_.clear();
+}
+
+namespace {
+
+ConvShape conv_shape(const at::Tensor& x, const at::Tensor& lengths, int64_t kernel) {
+  return {x.size(0), x.size(1), x.size(2), kernel, data<const int32_t>(lengths)};
+}
+
+}  // namespace
+
+at::Tensor fused_unfold(const at::Tensor& x, const at::Tensor& lengths, int64_t kernel) {
+  if (kernel == 1) return x.view({-1, x.size(2)});
+  at::Tensor unfolded = at::empty({x.size(0) * x.size(1), kernel * x.size(2)}, x.options());
+  on_device_of(x, [&](auto type) {
+    using T = decltype(type);
+    const Unfold<T> problem{conv_shape(x, lengths, kernel), data<const T>(x), data<T>(unfolded)};
+    if constexpr (on_gpu<T>) {
+      unfold_on_gpu(problem, current_stream(x.get_device()));
+    } else {
+      parallel_each(x.size(0), [&](int64_t row) { unfold_on_cpu(problem, row); });
+    }
+  });
+  return unfolded;
+}
+
+at::Tensor fused_unfold_backward(const at::Tensor& d_unfolded, const at::Tensor& x, const at::Tensor& lengths) {
+  const int64_t kernel = d_unfolded.size(1) / x.size(2);
+  if (kernel == 1) return d_unfolded.view_as(x);
+  at::Tensor d_x = at::empty_like(x);
+  on_device_of(x, [&](auto type) {
+    using T = decltype(type);
+    const UnfoldBackward<T> problem{conv_shape(x, lengths, kernel), data<const T>(d_unfolded), data<T>(d_x)};
+    if constexpr (on_gpu<T>) {
+      unfold_backward_on_gpu(problem, current_stream(x.get_device()));
+    } else {
+      parallel_each(x.size(0), [&](int64_t row) { unfold_backward_on_cpu(problem, row); });
+    }
+  });
+  return d_x;
+}
+
+at::Tensor fused_depthwise(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths) {
+  at::Tensor y = at::empty_like(x);
+  on_device_of(x, [&](auto type) {
+    using T = decltype(type);
+    const Depthwise<T> problem{conv_shape(x, lengths, weight.size(0)), data<const T>(weight), data<const T>(x),
+                               data<T>(y)};
+    if constexpr (on_gpu<T>) {
+      depthwise_on_gpu(problem, current_stream(x.get_device()));
+    } else {
+      parallel_each(x.size(0), [&](int64_t row) { depthwise_on_cpu(problem, row); });
+    }
+  });
+  return y;
+}
+
+at::Tensor fused_depthwise_backward(const at::Tensor& d_y, const at::Tensor& x, const at::Tensor& weight,
+                                    const at::Tensor& lengths, bool overwrite) {
+  at::Tensor d_x = at::empty_like(x);
+  on_device_of(x, [&](auto type) {
+    using T = decltype(type);
+    DepthwiseBackward<T> problem{conv_shape(x, lengths, weight.size(0)), data<const T>(weight), data<const T>(x),
+                                 data<const T>(d_y), data<T>(d_x)};
+    if constexpr (on_gpu<T>) problem.chunks = depthwise_chunks(x.size(0), x.size(1));
+    const at::Tensor parts = at::empty({x.size(0) * problem.chunks, weight.size(0), weight.size(1)},
+                                       x.options().dtype(at::kFloat));
+    problem.parts = data<float>(parts);
+    if constexpr (on_gpu<T>) {
+      depthwise_backward_on_gpu(problem, current_stream(x.get_device()));
+    } else {
+      parallel_each(x.size(0), [&](int64_t row) { depthwise_backward_on_cpu(problem, row); });
+    }
+    const at::Tensor d_weight = parts.sum(0);
+    overwrite ? weight.grad().copy_(d_weight) : weight.grad().add_(d_weight);
+  });
+  return d_x;
 }
 
 namespace {

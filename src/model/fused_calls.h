@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/blocks.h"
+#include "model/dropout.h"
 
 #include <vector>
 
@@ -10,12 +11,18 @@
 
 namespace myxtts {
 
+// What the fused kernels take for a site of `key`; the key's memory must outlive the call.
+Dropout dropout_at(const DropoutKey& key, uint32_t site);
+// Multipliers for x [rows, positions, width], in float.
+at::Tensor dropout_multipliers(const at::Tensor& x, const DropoutKey& key, uint32_t site);
+
 // Writes `sum` (if there is a branch), `normed` and `inverse_rms`. See AddNorm.
 void add_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
-              const at::Tensor& shift, const at::Tensor& sum, const at::Tensor& normed, const at::Tensor& inverse_rms);
+              const at::Tensor& shift, const at::Tensor& sum, const at::Tensor& normed, const at::Tensor& inverse_rms,
+              const Dropout& dropout = {});
 
 struct AddNormGradients {
-  at::Tensor d_x, d_branch;             // the same tensor without a gate
+  at::Tensor d_x, d_branch;             // the same tensor without a gate and without dropout
   at::Tensor d_scale, d_shift, d_gate;  // [rows, width]: overwritten; [width]: accumulated; undefined: skipped
 };
 
@@ -35,7 +42,15 @@ class NormSums {
 // d_scale, d_shift and d_gate are valid after sums.finish().
 void add_norm_backward(const at::Tensor& sum, const at::Tensor& branch, const at::Tensor& gate, const at::Tensor& scale,
                        const at::Tensor& inverse_rms, const at::Tensor& d_normed, const at::Tensor& d_sum,
-                       const AddNormGradients& results, NormSums& sums);
+                       const AddNormGradients& results, NormSums& sums, const Dropout& dropout = {});
+
+// Convolutions over positions; see conv.h. x is [rows, positions, width].
+at::Tensor fused_unfold(const at::Tensor& x, const at::Tensor& lengths, int64_t kernel);  // [n, kernel width]
+at::Tensor fused_unfold_backward(const at::Tensor& d_unfolded, const at::Tensor& x, const at::Tensor& lengths);
+at::Tensor fused_depthwise(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths);
+// Returns the gradient of x; overwrites or accumulates that of the weight.
+at::Tensor fused_depthwise_backward(const at::Tensor& d_y, const at::Tensor& x, const at::Tensor& weight,
+                                    const at::Tensor& lengths, bool overwrite);
 
 // Rotary embedding of qkv [rows, positions, 3, heads, head_width], in place.
 void apply_rotary(const at::Tensor& qkv, const RowMask& mask);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <vector>
 
 namespace myxtts {
 namespace {
@@ -17,9 +19,27 @@ const T* of_row(const PerRow<T>& vectors, int64_t row) {
 // Target velocity of the flow, from noise to mel.
 float target(float mel, float noise, float sigma_min) { return mel - (1 - sigma_min) * noise; }
 
+// Multipliers of all channels of a position; empty without dropout.
+void draw_position(const Dropout& dropout, int64_t row, int64_t position, std::vector<float>& multipliers) {
+  float group[dropout_group];
+  for (size_t first = 0; first < multipliers.size(); first += dropout_group) {
+    draw_dropout(dropout, row, position, static_cast<int64_t>(first) / dropout_group, group);
+    std::copy_n(group, dropout_group, multipliers.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+}
+
 }  // namespace
 
+void dropout_mask_on_cpu(const DropoutMask& p, int64_t first, int64_t end) {
+  std::vector<float> multipliers(static_cast<size_t>(p.width));
+  for (int64_t i = first; i < end; ++i) {
+    draw_position(p.dropout, i / p.positions, i % p.positions, multipliers);
+    std::ranges::copy(multipliers, p.multipliers + i * p.width);
+  }
+}
+
 void add_norm_on_cpu(const AddNorm<float>& p, int64_t first, int64_t end) {
+  std::vector<float> kept(p.dropout.key != nullptr ? static_cast<size_t>(p.width) : 0);
   for (int64_t i = first; i < end; ++i) {
     const int64_t row = i / p.positions;
     const float* gate = of_row(p.gate, row);
@@ -29,7 +49,11 @@ void add_norm_on_cpu(const AddNorm<float>& p, int64_t first, int64_t end) {
     if (p.branch != nullptr) {
       float* out = p.sum + i * p.width;
       const float* branch = p.branch + i * p.width;
-      for (int64_t c = 0; c < p.width; ++c) out[c] = sum[c] + (gate != nullptr ? gate[c] * branch[c] : branch[c]);
+      draw_position(p.dropout, row, i % p.positions, kept);
+      for (int64_t c = 0; c < p.width; ++c) {
+        const float added = kept.empty() ? branch[c] : branch[c] * kept[static_cast<size_t>(c)];
+        out[c] = sum[c] + (gate != nullptr ? gate[c] * added : added);
+      }
       sum = out;
     }
     float squares = 0;
@@ -51,6 +75,7 @@ void add_norm_backward_on_cpu(const AddNormBackward<float>& b, int64_t row) {
   float* d_shift = d_scale + p.width;
   float* d_gate = d_shift + p.width;
   std::fill_n(d_scale, 3 * p.width, 0.0F);
+  std::vector<float> kept(p.dropout.key != nullptr ? static_cast<size_t>(p.width) : 0);
   for (int64_t i = row * p.positions; i < (row + 1) * p.positions; ++i) {
     const float* sum = p.sum + i * p.width;
     const float* d_normed = b.d_normed + i * p.width;
@@ -65,11 +90,13 @@ void add_norm_backward_on_cpu(const AddNormBackward<float>& b, int64_t row) {
       d_scale[c] += d_normed[c] * sum[c] * inverse_rms;
       d_shift[c] += d_normed[c];
     }
-    if (gate == nullptr) continue;
+    if (p.branch == nullptr || (gate == nullptr && kept.empty())) continue;
     const float* branch = p.branch + i * p.width;
+    draw_position(p.dropout, row, i % p.positions, kept);
     for (int64_t c = 0; c < p.width; ++c) {
-      d_gate[c] += d_x[c] * branch[c];
-      b.d_branch[i * p.width + c] = d_x[c] * gate[c];
+      const float d_added = kept.empty() ? d_x[c] : d_x[c] * kept[static_cast<size_t>(c)];
+      d_gate[c] += d_added * branch[c];
+      b.d_branch[i * p.width + c] = gate != nullptr ? d_added * gate[c] : d_added;
     }
   }
 }

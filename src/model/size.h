@@ -15,6 +15,11 @@ struct ModelSize {
 
 constexpr int64_t head_width = 64;  // per attention head; model widths are multiples of it
 constexpr int64_t feed_forward_factor = 4;
+// Convolutions over neighbouring positions, in positions.
+constexpr int64_t encoder_kernel = 5;   // of the encoder's feed-forwards
+constexpr int64_t decoder_kernel = 7;   // depthwise, before the decoder's feed-forwards
+constexpr int64_t duration_kernel = 3;  // of the duration predictor
+constexpr int64_t duration_layers = 2;
 constexpr int64_t time_embedding_width = 256;  // sinusoidal embedding of the flow time
 
 constexpr std::array<ModelSize, 4> model_sizes = {{

@@ -18,19 +18,27 @@ at::Tensor run_trunk(const Trunk& trunk, const at::Tensor& x, const RowMask& mas
   const auto show = [&](size_t block, const char* part, const at::Tensor& value) {
     if (inspect) inspect(trunk.name + ".blocks." + std::to_string(block) + part, value);
   };
+  const at::Tensor& lengths = mask.row_lengths;
+  const auto drop = [&](const at::Tensor& branch, size_t site) {
+    return dropout(branch, trunk.dropout, trunk.first_site + static_cast<uint32_t>(site));
+  };
+  const auto ffn = [&](const Trunk::Block& block, const at::Tensor& normed) {
+    const at::Tensor near = block.depthwise.defined() ? depthwise_conv(normed, block.depthwise, lengths) : normed;
+    return feed_forward(near, block.ffn_in, block.ffn_out, lengths);
+  };
   at::Tensor h = x;
   for (size_t i = 0; i < trunk.blocks.size(); ++i) {
     const Trunk::Block& block = trunk.blocks[i];
     if (trunk.modulation.defined()) {
       // Six tensors [rows, 1, width].
       const std::vector<at::Tensor> m = trunk.modulation[static_cast<int64_t>(i)].split(1, 1);
-      h = h + m[2] * attend(rms_norm(h) * (1 + m[0]) + m[1], block.attention_in, block.attention_out, mask);
+      h = h + m[2] * drop(attend(rms_norm(h) * (1 + m[0]) + m[1], block.attention_in, block.attention_out, mask), 2 * i);
       show(i, ".attention", h);
-      h = h + m[5] * feed_forward(rms_norm(h) * (1 + m[3]) + m[4], block.ffn_in, block.ffn_out);
+      h = h + m[5] * drop(ffn(block, rms_norm(h) * (1 + m[3]) + m[4]), 2 * i + 1);
     } else {
-      h = h + attend(rms_norm(h) * block.attention_norm, block.attention_in, block.attention_out, mask);
+      h = h + drop(attend(rms_norm(h) * block.attention_norm, block.attention_in, block.attention_out, mask), 2 * i);
       show(i, ".attention", h);
-      h = h + feed_forward(rms_norm(h) * block.ffn_norm, block.ffn_in, block.ffn_out);
+      h = h + drop(ffn(block, rms_norm(h) * block.ffn_norm), 2 * i + 1);
     }
     show(i, ".feed", h);
   }
@@ -77,7 +85,9 @@ struct BlockActivations {
   at::Tensor attention_output;         // before the output projection
   at::Tensor lse;                      // log-sum-exp of the scores; the fused kernel stores it negated
   at::Tensor rng_state, unused;        // passed by flash attention to its backward
-  at::Tensor before_gelu, after_gelu;  // feed-forward
+  at::Tensor near;                     // feed-forward: output of the depthwise convolution, if there is one
+  at::Tensor unfolded;                 // its neighbours side by side, if its kernel is over 1
+  at::Tensor before_gelu, after_gelu;
 };
 
 // Activations for backward, owned by the autograd graph. Without gradients only those of the current block are kept.
@@ -89,13 +99,18 @@ struct SavedActivations : torch::CustomClassHolder {
   std::vector<BlockActivations> blocks;
 };
 
-NormActivations norm(const Norm& by, const at::Tensor& x, const at::Tensor& branch) {
+// Norm `index` adds the branch of site `index` - 1.
+Dropout dropout_of(const Trunk& trunk, size_t index) {
+  return index == 0 ? Dropout{} : dropout_at(trunk.dropout, trunk.first_site + static_cast<uint32_t>(index) - 1);
+}
+
+NormActivations norm(const Norm& by, const at::Tensor& x, const at::Tensor& branch, const Dropout& dropout) {
   NormActivations result;
   result.branch = branch;
   result.sum = branch.defined() ? at::empty_like(x) : x;
   result.normed = at::empty_like(x);
   result.inverse_rms = at::empty({x.size(0), x.size(1)}, x.options().dtype(at::kFloat));
-  add_norm(x, branch, by.gate, by.scale, by.shift, result.sum, result.normed, result.inverse_rms);
+  add_norm(x, branch, by.gate, by.scale, by.shift, result.sum, result.normed, result.inverse_rms, dropout);
   return result;
 }
 
@@ -177,8 +192,12 @@ at::Tensor attention_backward(const at::Tensor& d_output, const at::Tensor& norm
   return project_backward(d_qkv.view({-1, 3 * width}), flat(normed), block.attention_in, overwrite).view_as(normed);
 }
 
-at::Tensor feed_forward_forward(const at::Tensor& normed, const Trunk::Block& block, BlockActivations& saved) {
-  const at::Tensor x = flat(normed);
+at::Tensor feed_forward_forward(const at::Tensor& normed, const Trunk::Block& block, const RowMask& mask,
+                                BlockActivations& saved) {
+  const at::Tensor& lengths = mask.row_lengths;
+  saved.near = block.depthwise.defined() ? fused_depthwise(normed, block.depthwise, lengths) : normed;
+  saved.unfolded = fused_unfold(saved.near, lengths, block.ffn_in.size(1) / normed.size(2));
+  const at::Tensor& x = saved.unfolded;
   saved.before_gelu = at::empty({x.size(0), block.ffn_in.size(0)}, x.options());
   saved.after_gelu = at::empty_like(saved.before_gelu);
   if (!tuned_matmul_gelu(x, block.ffn_in, saved.before_gelu, saved.after_gelu)) {
@@ -189,10 +208,13 @@ at::Tensor feed_forward_forward(const at::Tensor& normed, const Trunk::Block& bl
 }
 
 at::Tensor feed_forward_backward(const at::Tensor& d_output, const at::Tensor& normed, const Trunk::Block& block,
-                                 const BlockActivations& saved, bool overwrite) {
+                                 const RowMask& mask, const BlockActivations& saved, bool overwrite) {
   at::Tensor gradient = project_backward(flat(d_output), saved.after_gelu, block.ffn_out, overwrite);
   gelu_backward(saved.before_gelu, gradient);
-  return project_backward(gradient, flat(normed), block.ffn_in, overwrite).view_as(normed);
+  const at::Tensor d_unfolded = project_backward(gradient, saved.unfolded, block.ffn_in, overwrite);
+  const at::Tensor d_near = fused_unfold_backward(d_unfolded, normed, mask.row_lengths);
+  if (!block.depthwise.defined()) return d_near;
+  return fused_depthwise_backward(d_near, normed, block.depthwise, mask.row_lengths, overwrite);
 }
 
 struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
@@ -208,13 +230,14 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
       if (!saved->gradients) saved->norms.clear();
       saved->norms.push_back(std::move(norm));
     };
-    save(norm(norm_of(trunk, 0), x.detach(), {}));
+    save(norm(norm_of(trunk, 0), x.detach(), {}, {}));
     for (size_t i = 0; i < trunk.blocks.size(); ++i) {
       const at::Tensor attention_out =
           attention_forward(saved->norms.back().normed, trunk.blocks[i], saved->mask, saved->blocks[i]);
-      save(norm(norm_of(trunk, 2 * i + 1), saved->norms.back().sum, attention_out));
-      const at::Tensor ffn_out = feed_forward_forward(saved->norms.back().normed, trunk.blocks[i], saved->blocks[i]);
-      save(norm(norm_of(trunk, 2 * i + 2), saved->norms.back().sum, ffn_out));
+      save(norm(norm_of(trunk, 2 * i + 1), saved->norms.back().sum, attention_out, dropout_of(trunk, 2 * i + 1)));
+      const at::Tensor ffn_out =
+          feed_forward_forward(saved->norms.back().normed, trunk.blocks[i], saved->mask, saved->blocks[i]);
+      save(norm(norm_of(trunk, 2 * i + 2), saved->norms.back().sum, ffn_out, dropout_of(trunk, 2 * i + 2)));
       if (!saved->gradients) saved->blocks[i] = {};
     }
     at::Tensor normed = std::exchange(saved->norms.back().normed, {});  // not needed for backward
@@ -245,9 +268,11 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
     const auto norm_backward = [&](size_t index, const at::Tensor& d_normed) {
       NormActivations& forward = saved->norms[index];
       const Norm by = norm_of(trunk, index), d_by = norm_of(d_trunk, index);
+      const Dropout dropout = dropout_of(trunk, index);
       AddNormGradients d{at::empty_like(forward.sum), {}, d_by.scale, d_by.shift, d_by.gate};
-      d.d_branch = by.gate.defined() ? at::empty_like(forward.sum) : d.d_x;
-      add_norm_backward(forward.sum, forward.branch, by.gate, by.scale, forward.inverse_rms, d_normed, d_sum, d, sums);
+      d.d_branch = by.gate.defined() || dropout.key != nullptr ? at::empty_like(forward.sum) : d.d_x;
+      add_norm_backward(forward.sum, forward.branch, by.gate, by.scale, forward.inverse_rms, d_normed, d_sum, d, sums,
+                        dropout);
       d_sum = d.d_x;
       forward = {{}, forward.normed, {}, {}};  // the weight gradient of the next product needs only `normed`
       return d.d_branch;
@@ -257,7 +282,8 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
       BlockActivations& block = saved->blocks[i];
       const at::Tensor d_ffn_out = norm_backward(2 * i + 2, d_normed);
       const bool overwrite = trunk.overwrite_gradients;
-      d_normed = feed_forward_backward(d_ffn_out, saved->norms[2 * i + 1].normed, trunk.blocks[i], block, overwrite);
+      d_normed = feed_forward_backward(d_ffn_out, saved->norms[2 * i + 1].normed, trunk.blocks[i], saved->mask, block,
+                                       overwrite);
       const at::Tensor d_attention_out = norm_backward(2 * i + 1, d_normed);
       d_normed = attention_backward(d_attention_out, saved->norms[2 * i].normed, trunk.blocks[i], saved->mask, block,
                                     overwrite);

@@ -18,12 +18,16 @@ using Inspect = std::function<void(const std::string& name, const at::Tensor& va
 struct Trunk {
   std::string name;
   struct Block {
-    at::Tensor attention_in, attention_out, ffn_in, ffn_out;  // weights; backward writes their .grad()
-    at::Tensor attention_norm, ffn_norm;                      // weights, undefined with a modulation
+    // Weights; backward writes their .grad(). ffn_in is [hidden, kernel width]: with a kernel over 1 a convolution.
+    at::Tensor attention_in, attention_out, ffn_in, ffn_out;
+    at::Tensor attention_norm, ffn_norm;  // weights, undefined with a modulation
+    at::Tensor depthwise;                 // [kernel, width]: convolution before the feed-forward; may be undefined
   };
   std::vector<Block> blocks;
   at::Tensor norm;                   // weight of the final norm, undefined with a modulation
   bool overwrite_gradients = false;  // fused backward overwrites matrix gradients instead of accumulating
+  DropoutKey dropout;                // of each branch before it is added
+  uint32_t first_site = 0;           // of the dropout: two sites per block, attention and feed-forward
 
   // Adaptive norms: scale, shift and gate of attention and of feed-forward, [blocks, rows, 6, width].
   at::Tensor modulation;

@@ -17,21 +17,29 @@ namespace {
 
 constexpr double sigma_min = 1e-4;  // noise level at the end of the flow
 
+// First dropout site of each part; a trunk has two per block.
+enum Site : uint32_t { embedding_site = 0, duration_site = 100, encoder_site = 1000, decoder_site = 2000 };
+
 at::Tensor masked_sum(const at::Tensor& values, const at::Tensor& valid) {
   return at::where(valid, values, at::zeros({}, values.options())).sum();
 }
 
 }  // namespace
 
-Voice::Block Voice::add_block(const std::string& name, int64_t width, bool adaptive) {
+Voice::Block Voice::add_block(const std::string& name, int64_t width, bool decoder) {
   const double init_std = 1 / std::sqrt(static_cast<double>(width));
+  const int64_t kernel = spec_.convolutions && !decoder ? encoder_kernel : 1;
   Block block{};
-  if (!adaptive) block.attention_norm = layout_.add(name + ".attention.norm", {width}, 0, 1);
+  if (!decoder) block.attention_norm = layout_.add(name + ".attention.norm", {width}, 0, 1);
   block.attention_in = layout_.add_to_trunk(name + ".attention.in", {3 * width, width}, init_std);
   block.attention_out = layout_.add_to_trunk(name + ".attention.out", {width, width}, init_std / 2);
-  if (!adaptive) block.ffn_norm = layout_.add(name + ".feed.norm", {width}, 0, 1);
-  block.ffn_in = layout_.add_to_trunk(name + ".feed.in", {feed_forward_factor * width, width}, init_std);
+  if (!decoder) block.ffn_norm = layout_.add(name + ".feed.norm", {width}, 0, 1);
+  block.ffn_in = layout_.add_to_trunk(name + ".feed.in", {feed_forward_factor * width, kernel * width},
+                                        init_std / std::sqrt(static_cast<double>(kernel)));
   block.ffn_out = layout_.add_to_trunk(name + ".feed.out", {width, feed_forward_factor * width}, init_std / 4);
+  if (decoder && spec_.convolutions) {
+    block.depthwise = layout_.add_to_trunk(name + ".feed.depthwise", {decoder_kernel, width}, 0);
+  }
   return block;
 }
 
@@ -45,8 +53,16 @@ Voice::Voice(const VoiceSpec& spec, bool fused) : spec_(spec), fused_(fused) {
   encoder_norm_ = layout_.add("encoder.norm", {width}, 0, 1);
   mu_weight_ = layout_.add("encoder.mu.weight", {spec.n_mels, width}, fan_in(width));
   mu_bias_ = layout_.add("encoder.mu.bias", {spec.n_mels}, 0);
-  duration_in_ = layout_.add("duration.in.weight", {width, width}, fan_in(width));
-  duration_in_bias_ = layout_.add("duration.in.bias", {width}, 0);
+  if (spec.convolutions) {
+    for (int64_t i = 0; i < duration_layers; ++i) {
+      const std::string name = "duration.layers." + std::to_string(i);
+      duration_.push_back({layout_.add(name + ".weight", {width, duration_kernel * width}, fan_in(duration_kernel * width)),
+                           layout_.add(name + ".bias", {width}, 0), layout_.add(name + ".norm", {width}, 0, 1)});
+    }
+  } else {
+    duration_.push_back({layout_.add("duration.in.weight", {width, width}, fan_in(width)),
+                         layout_.add("duration.in.bias", {width}, 0), 0});
+  }
   duration_out_ = layout_.add("duration.out.weight", {1, width}, fan_in(width));
   duration_out_bias_ = layout_.add("duration.out.bias", {1}, 0);
 
@@ -78,7 +94,8 @@ Trunk Voice::trunk_of(const Weights& weights, const std::vector<Block>& blocks, 
   for (const Block& block : blocks) {
     trunk.blocks.push_back({weights[block.attention_in], weights[block.attention_out], weights[block.ffn_in],
                             weights[block.ffn_out], modulated ? at::Tensor() : weights[block.attention_norm],
-                            modulated ? at::Tensor() : weights[block.ffn_norm]});
+                            modulated ? at::Tensor() : weights[block.ffn_norm],
+                            modulated && spec_.convolutions ? weights[block.depthwise] : at::Tensor()});
   }
   return trunk;
 }
@@ -90,26 +107,41 @@ at::Tensor Voice::run(const Trunk& trunk, const at::Tensor& x, const at::Tensor&
   return fused ? run_trunk_fused(trunk, x, mask) : run_trunk(trunk, x, mask, inspect);
 }
 
+// Two convolutions with a norm each; in voices of version 0.1 one linear layer.
+at::Tensor Voice::predict_durations(const Weights& weights, const at::Tensor& encoded, const at::Tensor& lengths,
+                                    const DropoutKey& dropout_key) const {
+  at::Tensor hidden = encoded;
+  for (size_t i = 0; i < duration_.size(); ++i) {
+    const DurationLayer& layer = duration_[i];
+    const at::Tensor& weight = weights[layer.weight];
+    const at::Tensor near = unfold_positions(hidden, lengths, weight.size(1) / hidden.size(2));
+    hidden = at::silu(at::linear(near, weight, weights[layer.bias]));
+    if (!spec_.convolutions) continue;
+    hidden = dropout(rms_norm(hidden) * weights[layer.norm], dropout_key, duration_site + static_cast<uint32_t>(i));
+  }
+  return at::linear(hidden, weights[duration_out_], weights[duration_out_bias_]).squeeze(-1).to(at::kFloat);
+}
+
 Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths,
-                             const Inspect& inspect) const {
+                             const DropoutKey& dropout_key, const Inspect& inspect) const {
   const at::ScalarType type = weights[embedding_].scalar_type();
   // A one-hot product instead of a lookup, because its gradient is a deterministic product too.
   const at::Tensor one_hot = (tokens.unsqueeze(-1) == at::arange(spec_.vocabulary, tokens.options())).to(type);
   Trunk trunk = trunk_of(weights, encoder_, false);
   trunk.name = "encoder";
   trunk.norm = weights[encoder_norm_];
-  const at::Tensor x = run(trunk, at::matmul(one_hot, weights[embedding_]), lengths, inspect);
+  trunk.dropout = dropout_key, trunk.first_site = encoder_site;
+  const at::Tensor embedded = dropout(at::matmul(one_hot, weights[embedding_]), dropout_key, embedding_site);
+  const at::Tensor x = run(trunk, embedded, lengths, inspect);
   Encoded encoded;
   encoded.mu = at::linear(x, weights[mu_weight_], weights[mu_bias_]).to(at::kFloat);
-  const at::Tensor hidden = at::silu(at::linear(x.detach(), weights[duration_in_], weights[duration_in_bias_]));
-  encoded.log_durations =
-      at::linear(hidden, weights[duration_out_], weights[duration_out_bias_]).squeeze(-1).to(at::kFloat);
+  encoded.log_durations = predict_durations(weights, x.detach(), lengths, dropout_key);
   if (inspect) inspect("encoder.mu", encoded.mu), inspect("duration", encoded.log_durations);
   return encoded;
 }
 
 at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const at::Tensor& time,
-                         const at::Tensor& lengths, const Inspect& inspect) const {
+                         const at::Tensor& lengths, const DropoutKey& dropout_key, const Inspect& inspect) const {
   const at::ScalarType type = weights[decoder_in_].scalar_type();
   const int64_t rows = input.size(0), width = spec_.size.decoder_width;
   const at::Tensor sinusoids = time_embedding(time, time_embedding_width).to(type);
@@ -118,6 +150,7 @@ at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const 
                           weights[time_out_], weights[time_out_bias_]));
   Trunk trunk = trunk_of(weights, decoder_, true);
   trunk.name = "decoder";
+  trunk.dropout = dropout_key, trunk.first_site = decoder_site;
   std::vector<at::Tensor> tables;
   for (const size_t table : tables_) tables.push_back(weights[table]);
   trunk.modulation = at::linear(condition, weights[modulation_], weights[modulation_bias_]).view({rows, 6, width}) +
@@ -150,7 +183,7 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
   const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1).to(at::kFloat);
   const at::Tensor valid_tokens = batch.text_lengths.sum().clamp_min(1).to(at::kFloat);
 
-  const Encoded encoded = encode(weights, batch.tokens, batch.text_lengths, inspect);
+  const Encoded encoded = encode(weights, batch.tokens, batch.text_lengths, noise.dropout, inspect);
   VoiceLosses losses;
   losses.mu = encoded.mu.detach();
   const Alignment alignment = align_frames(mel, losses.mu, batch.text_lengths, batch.mel_lengths);
@@ -166,7 +199,7 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
     const FlowFrames frames{mel, noise.noise, noise.time, losses.token_of_frame, sigma_min};
     const DecoderInput input = decoder_input(frames, encoded.mu);
     prior_squares = input.squares;
-    flow_error = flow_squared_error(frames, decode(weights, input.input, noise.time, batch.mel_lengths));
+    flow_error = flow_squared_error(frames, decode(weights, input.input, noise.time, batch.mel_lengths, noise.dropout));
   } else {
     const at::Tensor valid = (losses.token_of_frame >= 0).unsqueeze(-1);
     const at::Tensor path = losses.token_of_frame.unsqueeze(-1) == token;
@@ -175,7 +208,7 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
     const at::Tensor time = noise.time.view({-1, 1, 1});
     const at::Tensor x = (1 - (1 - sigma_min) * time) * noise.noise + time * mel;
     const at::Tensor target = mel - (1 - sigma_min) * noise.noise;
-    const at::Tensor flow = decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths, inspect);
+    const at::Tensor flow = decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths, noise.dropout, inspect);
     flow_error = masked_sum((flow.to(at::kFloat) - target).square(), valid);
   }
   const at::Tensor prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));

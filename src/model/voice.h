@@ -3,8 +3,8 @@
 //   tokens ─► encoder ─► mu, a mean frame per token ─► alignment with the mel ─► mu per frame ────┐
 //                    └─► durations                      noise, time ─► x_t ──────────────────────┴─► decoder ─► flow
 //
-// Rows are padded to a static shape. Padding does not change results: attention masks it, no other layer mixes
-// positions, and each loss is a mean over valid positions. A Voice is immutable; any thread may call it.
+// Rows are padded to a static shape. Padding does not change results: attention masks it, convolutions see zeros beyond
+// a row's end, and each loss is a mean over valid positions. A Voice is immutable; any thread may call it.
 #pragma once
 
 #include "model/parameters.h"
@@ -31,6 +31,7 @@ struct VoiceBatch {
 struct FlowNoise {
   at::Tensor time;   // float [rows], in [0, 1)
   at::Tensor noise;  // float [rows, frames, n_mels], standard normal
+  DropoutKey dropout = {};
 };
 
 struct VoiceLosses {
@@ -70,20 +71,22 @@ class Voice {
 
  private:
   struct Block {
-    size_t attention_norm, attention_in, attention_out, ffn_norm, ffn_in, ffn_out;
+    size_t attention_norm, attention_in, attention_out, ffn_norm, ffn_in, ffn_out, depthwise;
   };
   struct Encoded {
     at::Tensor mu, log_durations;
   };
 
   Encoded encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths,
-                 const Inspect& inspect = {}) const;
+                 const DropoutKey& dropout = {}, const Inspect& inspect = {}) const;
+  at::Tensor predict_durations(const Weights& weights, const at::Tensor& encoded, const at::Tensor& lengths,
+                               const DropoutKey& dropout) const;
   // `input`: noisy frame x_t and the mean of its token, concatenated: [rows, frames, 2 n_mels].
   at::Tensor decode(const Weights& weights, const at::Tensor& input, const at::Tensor& time, const at::Tensor& lengths,
-                    const Inspect& inspect = {}) const;
+                    const DropoutKey& dropout = {}, const Inspect& inspect = {}) const;
   at::Tensor run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths, const Inspect& inspect) const;
   Trunk trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const;
-  Block add_block(const std::string& name, int64_t width, bool adaptive);
+  Block add_block(const std::string& name, int64_t width, bool decoder);
 
   VoiceSpec spec_;
   bool fused_;
@@ -91,7 +94,11 @@ class Voice {
   size_t embedding_ = 0;
   std::vector<Block> encoder_;
   size_t encoder_norm_ = 0, mu_weight_ = 0, mu_bias_ = 0;
-  size_t duration_in_ = 0, duration_in_bias_ = 0, duration_out_ = 0, duration_out_bias_ = 0;
+  struct DurationLayer {
+    size_t weight, bias, norm;
+  };
+  std::vector<DurationLayer> duration_;
+  size_t duration_out_ = 0, duration_out_bias_ = 0;
   size_t decoder_in_ = 0, decoder_in_bias_ = 0;
   size_t time_in_ = 0, time_in_bias_ = 0, time_out_ = 0, time_out_bias_ = 0, modulation_ = 0, modulation_bias_ = 0;
   std::vector<Block> decoder_;

@@ -12,6 +12,7 @@ struct VoiceSpec {
   int64_t vocabulary = 0;  // tokens, including padding and blank
   int64_t n_mels = 0;
   double mel_mean = 0, mel_std = 1;  // of the corpus; the model normalises frames with them
+  bool convolutions = true;          // false: the voices of version 0.1, of attention alone
 };
 
 // Sampling options of one synthesis.

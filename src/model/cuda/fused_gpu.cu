@@ -16,6 +16,23 @@ constexpr float rms_eps = 1e-6F;
 // First column of load `i` of this lane; may exceed the width.
 __device__ int column(int i) { return (i * warp_width + static_cast<int>(threadIdx.x) % warp_width) * pack; }
 
+// Multipliers of the eight channels from `c` on.
+__device__ Vec8 draw(const Dropout& dropout, int64_t row, int64_t position, int c) {
+  Vec8 kept;
+  draw_dropout(dropout, row, position, c / dropout_group, kept.v);
+  return kept;
+}
+
+__global__ void __launch_bounds__(block_width) dropout_mask(DropoutMask p) {
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * block_width + threadIdx.x, groups = p.width / pack;
+  const int64_t position = thread / groups;
+  if (position >= p.rows * p.positions) return;
+  const Vec8 kept = draw(p.dropout, position / p.positions, position % p.positions,
+                         static_cast<int>(thread % groups) * pack);
+#pragma unroll
+  for (int k = 0; k < pack; ++k) p.multipliers[thread * pack + k] = kept.v[k];
+}
+
 template <int Loads>
 __global__ void __launch_bounds__(block_width) add_norm(AddNorm<BFloat16> p) {
   const int64_t position = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / warp_width;
@@ -31,11 +48,13 @@ __global__ void __launch_bounds__(block_width) add_norm(AddNorm<BFloat16> p) {
     sum[i] = load(p.x + position * width + c);
     if (p.branch != nullptr) {
       const Vec8 branch = load(p.branch + position * width + c);
-      Vec8 gate;
+      Vec8 gate, kept;
       if (p.gate.values != nullptr) gate = load(p.gate.values + row * p.gate.stride + c);
+      if (p.dropout.key != nullptr) kept = draw(p.dropout, row, position % p.positions, c);
 #pragma unroll
       for (int k = 0; k < pack; ++k) {
-        sum[i].v[k] = rounded(sum[i].v[k] + (p.gate.values != nullptr ? gate.v[k] : 1) * branch.v[k]);
+        const float added = p.dropout.key != nullptr ? branch.v[k] * kept.v[k] : branch.v[k];
+        sum[i].v[k] = rounded(sum[i].v[k] + (p.gate.values != nullptr ? gate.v[k] : 1) * added);
       }
       store(p.sum + position * width + c, sum[i]);
     }
@@ -68,6 +87,7 @@ __global__ void __launch_bounds__(block_width, 2) add_norm_backward(AddNormBackw
   const int64_t row = blockIdx.y;
   const int width = static_cast<int>(p.width), warp = static_cast<int>(threadIdx.x) / warp_width;
   const bool gated = p.gate.values != nullptr;
+  const bool dropped = p.dropout.key != nullptr && p.branch != nullptr;
   const int64_t each = (p.positions + b.chunks - 1) / b.chunks;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * each, end = min(first + each, p.positions);
   Vec8 sums[3][Loads] = {};  // d_scale, d_shift and d_gate
@@ -114,13 +134,16 @@ __global__ void __launch_bounds__(block_width, 2) add_norm_backward(AddNormBackw
         d_x.v[k] = inverse_rms * (d_unit[l].v[k] - unit[l].v[k] * mean_dot) + d_residual.v[k];
       }
       store(b.d_x + offset + c, d_x);
-      if (!gated) continue;
-      const Vec8 gate = load(p.gate.values + row * p.gate.stride + c), branch = to_vec8(branch_bits[l]);
-      Vec8 d_branch;
+      if (!gated && !dropped) continue;
+      Vec8 gate, kept, d_branch;
+      if (gated) gate = load(p.gate.values + row * p.gate.stride + c);
+      if (dropped) kept = draw(p.dropout, row, i, c);
+      const Vec8 branch = to_vec8(branch_bits[l]);
 #pragma unroll
       for (int k = 0; k < pack; ++k) {
-        sums[2][l].v[k] += d_x.v[k] * branch.v[k];
-        d_branch.v[k] = d_x.v[k] * gate.v[k];
+        const float d_added = dropped ? d_x.v[k] * kept.v[k] : d_x.v[k];
+        sums[2][l].v[k] += d_added * branch.v[k];
+        d_branch.v[k] = gated ? d_added * gate.v[k] : d_added;
       }
       store(b.d_branch + offset + c, d_branch);
     }
@@ -284,6 +307,10 @@ void with_loads(int64_t width, const Launch& launch) {
 int64_t add_norm_chunks(int64_t rows, int64_t positions) {
   constexpr int64_t target_blocks = 256;  // blocks: about two per SM of a large GPU, in one wave
   return std::clamp<int64_t>(target_blocks / rows, 1, (positions + warps - 1) / warps);
+}
+
+void dropout_mask_on_gpu(const DropoutMask& p, StreamHandle stream) {
+  dropout_mask<<<blocks_for(p.rows * p.positions * p.width / pack), block_width, 0, stream>>>(p);
 }
 
 void add_norm_on_gpu(const AddNorm<BFloat16>& p, StreamHandle stream) {

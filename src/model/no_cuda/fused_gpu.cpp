@@ -12,6 +12,7 @@ namespace {
 
 int64_t add_norm_chunks(int64_t, int64_t) { missing(); }
 int64_t flow_chunks(int64_t, int64_t) { missing(); }
+void dropout_mask_on_gpu(const DropoutMask&, StreamHandle) { missing(); }
 void add_norm_on_gpu(const AddNorm<BFloat16>&, StreamHandle) { missing(); }
 void add_norm_backward_on_gpu(const AddNormBackward<BFloat16>&, StreamHandle) { missing(); }
 void sum_parts_on_gpu(const SumParts<BFloat16>&, StreamHandle) { missing(); }

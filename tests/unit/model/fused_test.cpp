@@ -47,7 +47,20 @@ struct Result {
 };
 
 // Output of a trunk, and all gradients of a randomly weighted sum of its valid positions.
-Result run_example(bool fused, bool modulated, int64_t width, at::ScalarType type, at::Device device) {
+struct TrunkKind {
+  bool modulated = false, convolutions = false;
+  double dropout = 0;
+
+  std::string name() const {
+    return fmt::format("modulated {}, convolutions {}, dropout {}", modulated, convolutions, dropout);
+  }
+};
+
+const std::vector<TrunkKind> trunk_kinds = {{false}, {true}, {false, true}, {true, true}, {false, true, 0.2}, {true, true, 0.2}};
+
+Result run_example(bool fused, const TrunkKind& kind, int64_t width, at::ScalarType type, at::Device device) {
+  const bool modulated = kind.modulated;
+  const int64_t kernel = kind.convolutions && !modulated ? 5 : 1;
   const int64_t rows = 5, positions = 37, blocks = 3;
   const at::Tensor lengths = at::tensor({37, 12, 1, 0, 30}, at::kInt).to(device);
   TensorFactory make(type, device);
@@ -55,10 +68,13 @@ Result run_example(bool fused, bool modulated, int64_t width, at::ScalarType typ
   Trunk trunk;
   for (int64_t i = 0; i < blocks; ++i) {
     trunk.blocks.push_back({make.leaf({3 * width, width}, 2 * init_std), make.leaf({width, width}, init_std),
-                            make.leaf({4 * width, width}, init_std), make.leaf({width, 4 * width}, init_std / 2),
+                            make.leaf({4 * width, kernel * width}, init_std / std::sqrt(static_cast<double>(kernel))),
+                            make.leaf({width, 4 * width}, init_std / 2),
                             modulated ? at::Tensor() : make.leaf({width}, 0.2, 1),
-                            modulated ? at::Tensor() : make.leaf({width}, 0.2, 1)});
+                            modulated ? at::Tensor() : make.leaf({width}, 0.2, 1),
+                            modulated && kind.convolutions ? make.leaf({7, width}, 0.3) : at::Tensor()});
   }
+  trunk.dropout = {at::full({}, 99, at::TensorOptions(at::kLong).device(device)), kind.dropout};
   if (modulated) {
     trunk.modulation = make.leaf({blocks, rows, 6, width}, 0.5);
     trunk.final_modulation = make.leaf({rows, 2, width}, 0.5);
@@ -99,24 +115,24 @@ void expect_rounding(const Result& fused, const Result& plain, const Result& exa
 }
 
 TEST(FusedTrunk, matches_the_plain_operations) {
-  for (const bool modulated : {false, true}) {
+  for (const TrunkKind& kind : trunk_kinds) {
     for (const int64_t width : {64, 192}) {
-      expect_same(run_example(true, modulated, width, at::kFloat, at::kCPU),
-                  run_example(false, modulated, width, at::kFloat, at::kCPU), 1e-5,
-                  fmt::format("width {}, modulated {}", width, modulated));
+      expect_same(run_example(true, kind, width, at::kFloat, at::kCPU),
+                  run_example(false, kind, width, at::kFloat, at::kCPU), 1e-5,
+                  fmt::format("width {}, {}", width, kind.name()));
     }
   }
 }
 
 TEST(FusedTrunkGpu, matches_the_cpu) {
   if (no_gpu()) GTEST_SKIP() << "no GPU";
-  for (const bool modulated : {false, true}) {
+  for (const TrunkKind& kind : trunk_kinds) {
     for (const int64_t width : {64, 192, 256, 320, 512, 640, 768, 1024}) {
-      const Result expected = run_example(false, modulated, width, at::kFloat, at::kCPU);
+      const Result expected = run_example(false, kind, width, at::kFloat, at::kCPU);
       const at::Device gpu(at::kCUDA, 0);
-      expect_rounding(run_example(true, modulated, width, at::kBFloat16, gpu),
-                      run_example(false, modulated, width, at::kBFloat16, gpu), expected,
-                      fmt::format("width {}, modulated {}", width, modulated));
+      expect_rounding(run_example(true, kind, width, at::kBFloat16, gpu),
+                      run_example(false, kind, width, at::kBFloat16, gpu), expected,
+                      fmt::format("width {}, {}", width, kind.name()));
     }
   }
 }

@@ -86,6 +86,44 @@ TEST(Voice, padding_changes_neither_loss_nor_gradients) {
   }
 }
 
+// Dropout of a step; its key lives on the CPU.
+DropoutKey dropout_key(int64_t key, double rate) { return {at::full({}, key, at::kLong), rate}; }
+
+TEST(Voice, dropout_is_the_same_for_every_padding_and_for_plain_and_fused_operations) {
+  const std::vector<std::pair<int, int>> lengths = {{5, 23}, {9, 30}, {1, 1}, {0, 0}, {16, 16}};
+  std::vector<at::Tensor> gradients, losses;
+  for (const bool fused : {true, false}) {
+    for (const int64_t times : {1, 2}) {
+      const Voice voice(test_spec(), fused);
+      Example example = make_example(lengths, 16 * times, 32 * times, 16);
+      example.noise.dropout = dropout_key(42, 0.2);
+      const Weights weights = make_weights(voice.layout(), perturbed(voice), true);
+      const VoiceLosses result = voice.losses(weights, example.batch, example.noise);
+      result.total.backward();
+      losses.push_back(result.total.detach());
+      gradients.push_back(weights.gradients);
+    }
+  }
+  for (size_t i = 1; i < losses.size(); ++i) {
+    EXPECT_NEAR(losses[i].item<float>(), losses[0].item<float>(), 5e-6 * std::abs(losses[0].item<float>()));
+    EXPECT_LT((gradients[i] - gradients[0]).norm().item<double>() / gradients[0].norm().item<double>(), 1e-5);
+  }
+}
+
+TEST(Voice, dropout_changes_with_its_key_and_is_off_without_one) {
+  const Voice voice(test_spec());
+  Example example = make_example({{5, 23}, {9, 30}}, 16, 32, 16);
+  const Weights weights = make_weights(voice.layout(), perturbed(voice), false);
+  const auto loss = [&](const DropoutKey& dropout) {
+    example.noise.dropout = dropout;
+    return voice.losses(weights, example.batch, example.noise).total.item<float>();
+  };
+  EXPECT_EQ(loss(dropout_key(1, 0.1)), loss(dropout_key(1, 0.1)));
+  EXPECT_NE(loss(dropout_key(1, 0.1)), loss(dropout_key(2, 0.1)));
+  EXPECT_NE(loss(dropout_key(1, 0.1)), loss({}));
+  EXPECT_EQ(loss(dropout_key(1, 0)), loss({}));
+}
+
 TEST(Voice, every_parameter_gets_a_gradient) {
   const Voice voice(test_spec());
   const Example example = make_example({{5, 23}, {9, 30}}, 16, 32, 16);
