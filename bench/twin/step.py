@@ -4,6 +4,14 @@ import copy
 
 import torch
 
+DROPOUT = 0.1
+
+
+def torch_dropout(x, site):
+    """PyTorch's own, which it compiles and captures best."""
+    return torch.nn.functional.dropout(x, DROPOUT)
+
+
 MODES = ("eager", "compile", "reduce-overhead")
 
 
@@ -31,7 +39,7 @@ class Trainer:
         time = torch.rand(batch["mel"].shape[0], device=self.device)
         noise = torch.randn_like(batch["mel"])
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-            return self.voice.losses(**batch, time=time, noise=noise, align="given")["total"]
+            return self.voice.losses(**batch, time=time, noise=noise, align="given", dropout=torch_dropout)["total"]
 
     def step(self, batch):
         """`batch`: the tensors of Voice.losses with token_of_frame. Returns the loss, without waiting for the device."""

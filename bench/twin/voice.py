@@ -14,6 +14,9 @@ from torch import nn
 HEAD_WIDTH = 64
 FEED_FORWARD_FACTOR = 4
 TIME_FEATURES = 256
+ENCODER_KERNEL, DECODER_KERNEL, DURATION_KERNEL, DURATION_LAYERS = 5, 7, 3, 2
+# First dropout site of each part; a stack has two per block.
+EMBEDDING_SITE, DURATION_SITE, ENCODER_SITE, DECODER_SITE = 0, 100, 1000, 2000
 MIN_SIGMA = 1e-4  # noise that is left at the flow's end
 
 
@@ -77,6 +80,51 @@ def rotate(x, cosines, sines):
     return torch.cat((a * cosines - b * sines, b * cosines + a * sines), -1)
 
 
+def philox(counter, key):
+    """Philox 4x32 with seven rounds over int64 tensors that hold 32-bit words: src/model/dropout.h."""
+    word = 0xFFFFFFFF
+    c0, c1, c2, c3 = counter
+    k0, k1 = key & word, (key >> 32) & word
+
+    def product(a, b):  # high and low word of a 64-bit product, without overflow
+        low = (a & 0xFFFF) * b
+        high = (a >> 16) * b + (low >> 16)
+        return (high >> 16) & word, ((high << 16) | (low & 0xFFFF)) & word
+
+    for _ in range(7):
+        high0, low0 = product(c0, 0xD2511F53)
+        high2, low2 = product(c2, 0xCD9E8D57)
+        c0, c1, c2, c3 = high2 ^ c1 ^ k0, low2, high0 ^ c3 ^ k1, low0
+        k0, k1 = (k0 + 0x9E3779B9) & word, (k1 + 0xBB67AE85) & word
+    return c0, c1, c2, c3
+
+
+@dataclasses.dataclass(frozen=True)
+class Dropout:
+    """A rate, and the key of a step: an int64 scalar."""
+
+    rate: float
+    key: torch.Tensor
+
+    def __call__(self, x, site):
+        rows, positions, width = x.shape
+        at = [torch.arange(n, device=x.device) for n in (rows, positions, width // 8)]
+        row, position, group = torch.meshgrid(*at, indexing="ij")
+        words = philox((group, position, row, torch.full_like(row, site)), self.key)
+        draws = torch.stack([half for word in words for half in (word & 0xFFFF, word >> 16)], -1).flatten(2)
+        return x * ((draws >= round(self.rate * 65536)).to(x.dtype) / (1 - self.rate))
+
+
+def no_dropout(x, site):
+    return x
+
+
+def unfold(x, inside, kernel):
+    """Neighbouring positions side by side, zeros outside of a row."""
+    padded = F.pad(x * inside.unsqueeze(-1).to(x.dtype), (0, 0, kernel // 2, kernel // 2))
+    return torch.cat([padded[:, tap : tap + x.shape[1]] for tap in range(kernel)], -1)
+
+
 class Attention(nn.Module):
     def __init__(self, width, normed):
         super().__init__()
@@ -92,14 +140,21 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
+    """Its first layer is a convolution in the encoder; in the decoder a depthwise one comes before it."""
+
     def __init__(self, width, normed):
         super().__init__()
-        inner = FEED_FORWARD_FACTOR * width
+        inner, self.kernel = FEED_FORWARD_FACTOR * width, ENCODER_KERNEL if normed else 1
         self.register_parameter("norm", nn.Parameter(torch.ones(width)) if normed else None)
-        self.register_parameter("in", normal(inner, width, std=width**-0.5))
+        self.register_parameter("in", normal(inner, self.kernel * width, std=(self.kernel * width) ** -0.5))
         self.register_parameter("out", normal(width, inner, std=width**-0.5 / 4))
+        self.register_parameter("depthwise", None if normed else nn.Parameter(torch.zeros(DECODER_KERNEL, width)))
 
-    def forward(self, x):
+    def forward(self, x, inside):
+        if self.depthwise is not None:
+            neighbours = unfold(x, inside, DECODER_KERNEL).unflatten(-1, (DECODER_KERNEL, -1))
+            x = x + (neighbours * self.depthwise).sum(-2)
+        x = x if self.kernel == 1 else unfold(x, inside, self.kernel)
         return F.linear(F.gelu(F.linear(x, getattr(self, "in")), approximate="tanh"), self.out)
 
 
@@ -109,9 +164,9 @@ class EncoderBlock(nn.Module):
         self.attention = Attention(width, normed=True)
         self.feed = FeedForward(width, normed=True)
 
-    def forward(self, x, rotary, keys):
-        x = x + self.attention(rms_norm(x, self.attention.norm), rotary, keys)
-        return x + self.feed(rms_norm(x, self.feed.norm))
+    def forward(self, x, rotary, keys, inside, drop, site):
+        x = x + drop(self.attention(rms_norm(x, self.attention.norm), rotary, keys), site)
+        return x + drop(self.feed(rms_norm(x, self.feed.norm), inside), site + 1)
 
 
 class DecoderBlock(nn.Module):
@@ -121,10 +176,10 @@ class DecoderBlock(nn.Module):
         self.feed = FeedForward(width, normed=False)
         self.modulation = nn.Parameter(torch.zeros(6, width))
 
-    def forward(self, x, shared, rotary, keys):
+    def forward(self, x, shared, rotary, keys, inside, drop, site):
         m = (shared + self.modulation).split(1, 1)
-        x = x + m[2] * self.attention(modulate(x, m[0], m[1]), rotary, keys)
-        return x + m[5] * self.feed(modulate(x, m[3], m[4]))
+        x = x + m[2] * drop(self.attention(modulate(x, m[0], m[1]), rotary, keys), site)
+        return x + m[5] * drop(self.feed(modulate(x, m[3], m[4]), inside), site + 1)
 
 
 class TwoLayers(nn.Module):
@@ -137,6 +192,29 @@ class TwoLayers(nn.Module):
         return self.out(F.silu(getattr(self, "in")(x)))
 
 
+class DurationLayer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = normal(width, DURATION_KERNEL * width, std=(DURATION_KERNEL * width) ** -0.5)
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.norm = nn.Parameter(torch.ones(width))
+
+    def forward(self, x, inside):
+        return rms_norm(F.silu(F.linear(unfold(x, inside, DURATION_KERNEL), self.weight, self.bias)), self.norm)
+
+
+class Durations(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layers = nn.ModuleList(DurationLayer(width) for _ in range(DURATION_LAYERS))
+        self.out = linear(width, 1)
+
+    def forward(self, x, inside, drop):
+        for i, layer in enumerate(self.layers):
+            x = drop(layer(x, inside), DURATION_SITE + i)
+        return self.out(x).squeeze(-1).float()
+
+
 class Encoder(nn.Module):
     def __init__(self, vocabulary, blocks, width, n_mels):
         super().__init__()
@@ -145,10 +223,10 @@ class Encoder(nn.Module):
         self.norm = nn.Parameter(torch.ones(width))
         self.mu = linear(width, n_mels)
 
-    def forward(self, tokens, rotary, keys):
-        x = F.embedding(tokens, self.embedding)
-        for block in self.blocks:
-            x = block(x, rotary, keys)
+    def forward(self, tokens, rotary, keys, inside, drop):
+        x = drop(F.embedding(tokens, self.embedding), EMBEDDING_SITE)
+        for i, block in enumerate(self.blocks):
+            x = block(x, rotary, keys, inside, drop, ENCODER_SITE + 2 * i)
         x = rms_norm(x, self.norm)
         return x, self.mu(x).float()
 
@@ -163,13 +241,13 @@ class Decoder(nn.Module):
         self.final = nn.ModuleDict({"modulation": linear(width, 2 * width, zero=True)})
         self.out = linear(width, n_mels, zero=True)
 
-    def forward(self, x, mu, time, rotary, keys):
+    def forward(self, x, mu, time, rotary, keys, inside, drop):
         dtype = self.out.weight.dtype
         moment = F.silu(self.time(time_waves(time).to(dtype)))
         shared = self.modulation(moment).unflatten(-1, (6, -1))
         h = getattr(self, "in")(torch.cat((x, mu), -1).to(dtype))
-        for block in self.blocks:
-            h = block(h, shared, rotary, keys)
+        for i, block in enumerate(self.blocks):
+            h = block(h, shared, rotary, keys, inside, drop, DECODER_SITE + 2 * i)
         scale, shift = self.final["modulation"](moment).unflatten(-1, (2, -1)).split(1, 1)
         return self.out(modulate(h, scale, shift)).float()
 
@@ -222,7 +300,7 @@ class Voice(nn.Module):
         self.size, self.n_mels, self.mel_mean, self.mel_std, self.key_mask = size, n_mels, mel_mean, mel_std, key_mask
         self.rotary = Rotary(longest)
         self.encoder = Encoder(vocabulary, size.encoder_blocks, size.encoder_width, n_mels)
-        self.duration = TwoLayers(size.encoder_width, size.encoder_width, 1)
+        self.duration = Durations(size.encoder_width)
         self.decoder = Decoder(size.decoder_blocks, size.decoder_width, n_mels)
 
     def keys(self, valid):
@@ -231,7 +309,7 @@ class Voice(nn.Module):
         # An empty row sees its padding, so that no softmax is over nothing.
         return (valid | ~valid.any(1, keepdim=True))[:, None, None, :]
 
-    def losses(self, tokens, text_lengths, mel_lengths, mel, time, noise, align="search", token_of_frame=None):
+    def losses(self, tokens, text_lengths, mel_lengths, mel, time, noise, align="search", token_of_frame=None, dropout=no_dropout):
         """align="search" finds the alignment on the CPU; "given" takes token_of_frame. Losses are float scalars."""
         if (align == "given") != (token_of_frame is not None):
             raise ValueError("token_of_frame comes with align='given', and with it alone")
@@ -241,8 +319,8 @@ class Voice(nn.Module):
         valid_values = (mel_lengths.sum() * self.n_mels).clamp_min(1)
         dtype = computing_type(self.encoder.embedding)
 
-        encoded, mu = self.encoder(tokens, self.rotary(tokens.shape[1], dtype), self.keys(valid_token))
-        log_durations = self.duration(encoded.detach()).squeeze(-1).float()
+        encoded, mu = self.encoder(tokens, self.rotary(tokens.shape[1], dtype), self.keys(valid_token), valid_token, dropout)
+        log_durations = self.duration(encoded.detach(), valid_token, dropout)
         if align == "search":
             token_of_frame = align_frames(mel, mu.detach(), text_lengths, mel_lengths)
 
@@ -261,7 +339,7 @@ class Voice(nn.Module):
         t = time.view(-1, 1, 1)
         x = (1 - (1 - MIN_SIGMA) * t) * noise + t * mel
         target = mel - (1 - MIN_SIGMA) * noise
-        flow = self.decoder(x, frame_mu, time, self.rotary(mel.shape[1], dtype), self.keys(valid_frame))
+        flow = self.decoder(x, frame_mu, time, self.rotary(mel.shape[1], dtype), self.keys(valid_frame), valid_frame, dropout)
         flow = mean_valid((flow - target).square())
         return {"total": prior + duration + flow, "prior": prior, "duration": duration, "flow": flow, "token_of_frame": token_of_frame}
 
@@ -272,12 +350,13 @@ def step_flops(size, rows, frames, tokens, n_mels=80):
     """Matrix products and attention of one step over full rows; backward is twice forward. Nothing else is counted."""
     size = SIZES[size] if isinstance(size, str) else size
 
-    def trunk(blocks, width, positions):
-        products = 2 * positions * (4 + 2 * FEED_FORWARD_FACTOR) * width**2
+    def trunk(blocks, width, positions, kernel):
+        products = 2 * positions * (4 + (1 + kernel) * FEED_FORWARD_FACTOR) * width**2
         return blocks * (products + 4 * positions**2 * width)
 
     e, d = size.encoder_width, size.decoder_width
-    forward = trunk(size.encoder_blocks, e, tokens) + 2 * tokens * (e * n_mels + e * e + e)
-    forward += trunk(size.decoder_blocks, d, frames) + 2 * frames * (2 * n_mels * d + d * n_mels)
+    forward = trunk(size.encoder_blocks, e, tokens, ENCODER_KERNEL)
+    forward += 2 * tokens * (e * n_mels + DURATION_LAYERS * DURATION_KERNEL * e * e + e)
+    forward += trunk(size.decoder_blocks, d, frames, 1) + 2 * frames * (2 * n_mels * d + d * n_mels)
     forward += 2 * (TIME_FEATURES * d + d * d + 8 * d * d)
     return 3 * rows * forward

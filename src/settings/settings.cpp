@@ -44,6 +44,7 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 
 // The number that stands for the word for automatic.
 int64_t automatic_number(const Setting& setting) { return static_cast<int64_t>(setting.min) - 1; }
+double automatic_fraction(const Setting& setting) { return setting.min > 0 ? 0.0 : setting.min - 1; }
 
 // Writes the value and returns true, or returns false and leaves it.
 bool store(const Setting& setting, Config& config, const std::string& text) {
@@ -57,7 +58,7 @@ bool store(const Setting& setting, Config& config, const std::string& text) {
                    return *value = number, true;
                  },
                  [&](double* value) {
-                   if (automatic) return *value = 0.0, true;
+                   if (automatic) return *value = automatic_fraction(setting), true;
                    double number = 0;
                    if (!parse_number(text, number) || !std::isfinite(number) || !in_limits(setting, number))
                      return false;
@@ -123,7 +124,8 @@ std::string value_text(const Setting& setting, const Config& config) {
                    return automatic ? setting.automatic : fmt::format("{}", *value);
                  },
                  [&](const double* value) {
-                   return !setting.automatic.empty() && *value == 0.0 ? setting.automatic : fmt::format("{}", *value);
+                   const bool automatic = !setting.automatic.empty() && *value == automatic_fraction(setting);
+                   return automatic ? setting.automatic : fmt::format("{}", *value);
                  },
                  [](const std::string* value) { return value->empty() ? std::string("none") : *value; },
                  [&](const IntRange* value) {

@@ -24,12 +24,16 @@ VoiceSpec VoiceDescription::spec() const {
   spec.n_mels = resolve_mel_spec(config).n_mels;
   spec.mel_mean = mel_mean;
   spec.mel_std = mel_std;
+  spec.convolutions = convolutions;
   return spec;
 }
 
 std::map<std::string, std::string> VoiceDescription::to_metadata() const {
   const nlohmann::json mel = {{"mean", mel_mean}, {"deviation", mel_std}};
-  return {{"config", config_to_yaml(config)}, {"vocabulary", vocabulary.to_json()}, {"corpus_mel", mel.dump()}};
+  return {{"config", config_to_yaml(config)},
+          {"vocabulary", vocabulary.to_json()},
+          {"corpus_mel", mel.dump()},
+          {"convolutions", convolutions ? "true" : "false"}};
 }
 
 VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std::string>& metadata,
@@ -43,6 +47,7 @@ VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std
   VoiceDescription voice;
   voice.config = config_from_yaml(text("config"), path.string());
   voice.vocabulary = Vocabulary::from_json(text("vocabulary"), path.string());
+  voice.convolutions = metadata.contains("convolutions") && metadata.at("convolutions") == "true";
   try {
     const nlohmann::json mel = nlohmann::json::parse(text("corpus_mel"));
     voice.mel_mean = mel.at("mean");

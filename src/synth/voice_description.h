@@ -17,6 +17,7 @@ struct VoiceDescription {
   Config config;  // as it was resolved
   Vocabulary vocabulary{{}};
   double mel_mean = 0, mel_std = 1;
+  bool convolutions = true;  // false: a voice of version 0.1
 
   VoiceSpec spec() const;
 

@@ -20,18 +20,20 @@ namespace myxtts {
 namespace {
 
 // Of blocks over `positions`: projections, feed-forward and attention, forward; backward takes twice as many.
-double block_flop(int64_t blocks, int64_t width, int64_t positions) {
+double block_flop(int64_t blocks, int64_t width, int64_t positions, int64_t kernel) {
   const auto w = static_cast<double>(width), p = static_cast<double>(positions);
-  return static_cast<double>(blocks) * p * (2 * w * w * (4 + 2 * feed_forward_factor) + 4 * p * w);
+  const auto matrices = static_cast<double>(4 + (1 + kernel) * feed_forward_factor);
+  return static_cast<double>(blocks) * p * (2 * w * w * matrices + 4 * p * w);
 }
 
 double step_flop(const VoiceSpec& spec, int64_t rows, int64_t tokens, int64_t frames) {
   return 3 * static_cast<double>(rows) *
-         (block_flop(spec.size.encoder_blocks, spec.size.encoder_width, tokens) +
-          block_flop(spec.size.decoder_blocks, spec.size.decoder_width, frames));
+         (block_flop(spec.size.encoder_blocks, spec.size.encoder_width, tokens, encoder_kernel) +
+          block_flop(spec.size.decoder_blocks, spec.size.decoder_width, frames, 1));
 }
 
 constexpr int64_t vocabulary = 60, n_mels = 80;
+constexpr double bench_dropout = 0.1;
 
 VoiceSpec bench_voice(const StepBench& bench) {
   VoiceSpec spec;
@@ -96,7 +98,7 @@ class Marks {
 }  // namespace
 
 StepTimes measure_step(const StepBench& bench) {
-  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused);
+  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused, bench_dropout);
   const VoiceSpec& spec = trainable.voice().spec();
   const StepSettings settings = bench_settings(bench);
   const bool gpu = bench.device >= 0;
@@ -156,7 +158,7 @@ StepTimes measure_step(const StepBench& bench) {
 }
 
 VaryingTimes measure_varying_step(const StepBench& bench, const std::vector<int64_t>& lengths, int64_t most_shapes) {
-  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused);
+  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused, bench_dropout);
   const VoiceSpec& spec = trainable.voice().spec();
   const StepSettings settings = bench_settings(bench);
   TrainingStep step(trainable, settings);

@@ -48,6 +48,7 @@ VoiceDescription describe(const TrainInput& input, const std::optional<Resumed>&
   check_same_voice(resumed->checkpoint, saved, voice);
   voice.mel_mean = saved.mel_mean;
   voice.mel_std = saved.mel_std;
+  voice.convolutions = saved.convolutions;
   return voice;
 }
 
@@ -82,6 +83,7 @@ std::vector<std::pair<std::string, std::string>> report_settings(const TrainInpu
           {"steps", fmt::format("{}", plan.total_steps)},
           {"shapes", fmt::format("{}, padding {:.1f} %", plan.shapes.shapes.size(), plan.shapes.padding * 100)},
           {"learning rate", fmt::format("{}", training.learning_rate)},
+          {"tokens", input.corpus.text_tokens},
           {"seed", fmt::format("{}", training.seed)}};
 }
 
@@ -122,6 +124,8 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   log.say("{} voice of {:.1f} million parameters on {} in {}", input.config.model.size,
           static_cast<double>(parameters) / 1e6, device.is_cpu() ? "the CPU" : device_name(number),
           settings.policy.bfloat16 ? "bfloat16 with float masters" : "float");
+  log.say("{:.1f} hours of speech as {}, dropout {}", input.corpus.index.summary().seconds / 3600,
+          input.corpus.text_tokens, description.config.training.dropout);
   if (resumed) position = begin_position(*resumed, plan, log);
   log.set_settings(report_settings(input, plan, parameters, device));
   write_file_atomically(folder / "config.yaml", config_to_yaml(description.config));

@@ -33,10 +33,13 @@ Picture heat_map(std::string name, std::string title, const at::Tensor& matrix) 
 }  // namespace
 
 VoiceTrainable::VoiceTrainable(VoiceDescription description, const OptimizerSettings& optimizer, bool fused)
-    : description_(std::move(description)), optimizer_(optimizer), voice_(description_.spec(), fused) {}
+    : description_(std::move(description)),
+      optimizer_(optimizer),
+      dropout_(description_.config.training.dropout),
+      voice_(description_.spec(), fused) {}
 
-VoiceTrainable::VoiceTrainable(const VoiceSpec& spec, const OptimizerSettings& optimizer, bool fused)
-    : optimizer_(optimizer), voice_(spec, fused) {}
+VoiceTrainable::VoiceTrainable(const VoiceSpec& spec, const OptimizerSettings& optimizer, bool fused, double dropout)
+    : optimizer_(optimizer), dropout_(dropout), voice_(spec, fused) {}
 
 std::vector<std::string> VoiceTrainable::arrays() const { return voice_arrays(); }
 
@@ -56,18 +59,23 @@ TensorMap VoiceTrainable::example(const StepSignature& shape, at::Device device)
 
 TensorMap VoiceTrainable::make_noise(const TensorMap& batch) const {
   const at::Tensor& mel = batch["mel"];
-  return {{"time", at::empty({mel.size(0)}, mel.options())}, {"noise", at::empty_like(mel)}};
+  return {{"time", at::empty({mel.size(0)}, mel.options())},
+          {"noise", at::empty_like(mel)},
+          {"dropout", at::zeros({}, mel.options().dtype(at::kLong))}};
 }
 
 void VoiceTrainable::draw_noise(TensorMap& noise, at::Generator generator) const {
   noise["time"].uniform_(0, 1, generator);
   noise["noise"].normal_(0, 1, generator);
+  noise["dropout"].random_(generator);
 }
 
 std::vector<at::Tensor> VoiceTrainable::losses(size_t, std::span<const Weights> weights, const TensorMap& batch,
                                                const TensorMap& noise, const Inspect& inspect) const {
+  // Validation runs without gradients and without dropout.
+  const DropoutKey dropout{noise["dropout"], at::GradMode::is_enabled() ? dropout_ : 0};
   const VoiceLosses losses =
-      voice_.losses(weights.front(), voice_batch(batch), {noise["time"], noise["noise"]}, inspect);
+      voice_.losses(weights.front(), voice_batch(batch), {noise["time"], noise["noise"], dropout}, inspect);
   std::vector<at::Tensor> all = {losses.total};
   all.insert(all.end(), losses.terms.begin(), losses.terms.end());
   return all;

@@ -11,7 +11,7 @@ class VoiceTrainable : public Trainable {
  public:
   VoiceTrainable(VoiceDescription description, const OptimizerSettings& optimizer, bool fused);
   // Of any size, for tests and benches: without texts there are neither metadata nor samples.
-  VoiceTrainable(const VoiceSpec& spec, const OptimizerSettings& optimizer, bool fused);
+  VoiceTrainable(const VoiceSpec& spec, const OptimizerSettings& optimizer, bool fused, double dropout = 0);
 
   const Voice& voice() const { return voice_; }
 
@@ -31,6 +31,7 @@ class VoiceTrainable : public Trainable {
  private:
   VoiceDescription description_;
   OptimizerSettings optimizer_;
+  double dropout_;
   Voice voice_;
 };
 

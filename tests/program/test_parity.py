@@ -9,6 +9,7 @@ import pytest
 import torch
 from conftest import BINARY, HANG_S
 from safetensors.torch import load_file, save_file
+from twin.voice import Dropout, no_dropout
 from twin_inputs import MEL_MEAN, MEL_STD, difference, gradients, random_batch, random_voice
 
 BUILD = BINARY.parent
@@ -29,9 +30,12 @@ def step_dump(tmp_path_factory):
     assert STEP_DUMP.exists(), f"{STEP_DUMP} is missing, and libtorch is not the reason: build it first"
     folder = tmp_path_factory.mktemp("parity")
 
-    def run(voice, batch, size):
+    def run(voice, batch, size, dropout=None):
         weights = {f"model.{name}": value.detach().contiguous() for name, value in voice.state_dict().items()}
-        save_file(weights | batch, folder / "in.safetensors", {"size": size, "mel_mean": str(MEL_MEAN), "mel_std": str(MEL_STD)})
+        metadata = {"size": size, "mel_mean": str(MEL_MEAN), "mel_std": str(MEL_STD)}
+        if dropout:
+            metadata |= {"dropout": str(dropout.rate), "dropout_key": str(dropout.key.item())}
+        save_file(weights | batch, folder / "in.safetensors", metadata)
         done = subprocess.run([STEP_DUMP, folder / "in.safetensors", folder / "out.safetensors"], capture_output=True, text=True, timeout=HANG_S)
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return load_file(folder / "out.safetensors")
@@ -39,12 +43,14 @@ def step_dump(tmp_path_factory):
     return run
 
 
+@pytest.mark.parametrize("rate", [0, 0.1])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_voice_and_its_twin_are_one(step_dump, seed):
+def test_the_voice_and_its_twin_are_one(step_dump, seed, rate):
     voice = random_voice("tiny", seed)
     batch = random_batch([12, 30, 21, 5], [60, 95, 21, 48], extra_tokens=3, extra_frames=11, seed=seed)
-    expected, expected_gradients = gradients(voice, batch)
-    got = step_dump(voice, batch, "tiny")
+    dropout = Dropout(rate, torch.tensor(0x5DEECE66D1234567 + seed)) if rate else None
+    expected, expected_gradients = gradients(voice, batch, dropout or no_dropout)
+    got = step_dump(voice, batch, "tiny", dropout)
 
     assert got["token_of_frame"].dtype == torch.int32
     assert torch.equal(got["token_of_frame"], expected["token_of_frame"])

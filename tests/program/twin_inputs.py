@@ -1,6 +1,6 @@
 """The twin of bench/twin/, and weights and batches to try it with."""
 import torch
-from twin.voice import Voice
+from twin.voice import Voice, no_dropout
 
 VOCABULARY, N_MELS, MEL_MEAN, MEL_STD = 40, 80, -5.0, 2.0
 
@@ -31,10 +31,10 @@ def random_batch(text_lengths, mel_lengths, extra_tokens=0, extra_frames=0, seed
             "mel": mel, "time": torch.rand(rows, generator=generator), "noise": noise}
 
 
-def gradients(voice, batch):
+def gradients(voice, batch, dropout=no_dropout):
     """The losses, and the gradient of each weight by name."""
     voice.zero_grad()
-    losses = voice.losses(**batch)
+    losses = voice.losses(**batch, dropout=dropout)
     losses["total"].backward()
     return losses, {name: p.grad.clone() for name, p in voice.named_parameters()}
 

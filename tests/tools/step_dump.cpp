@@ -1,6 +1,6 @@
 // step_dump IN.safetensors OUT.safetensors: losses and gradients of one step, which tests/program/test_parity.py
-// compares with PyTorch. IN holds `model.*`, the batch and the noise; its metadata holds the size, mel_mean and
-// mel_std.
+// compares with PyTorch. IN holds `model.*`, the batch and the noise; its metadata holds the size, mel_mean,
+// mel_std and, where there is dropout, its rate and key.
 #include "model/voice.h"
 #include "synth/tensor_view.h"
 
@@ -20,7 +20,11 @@ void dump(const char* in, const char* out) {
   const SafetensorsFile file(in);
   const VoiceBatch batch = {read(file, "tokens"), read(file, "text_lengths"), read(file, "mel_lengths"),
                             read(file, "mel")};
-  const FlowNoise noise = {read(file, "time"), read(file, "noise")};
+  FlowNoise noise = {read(file, "time"), read(file, "noise")};
+  if (file.metadata().contains("dropout")) {
+    const int64_t key = std::stoll(file.metadata().at("dropout_key"));
+    noise.dropout = {at::full({}, key, at::kLong), std::stod(file.metadata().at("dropout"))};
+  }
   VoiceSpec spec;
   spec.size = model_size(file.metadata().at("size"));
   spec.vocabulary = file.tensor("model.encoder.embedding").shape[0];
