@@ -113,7 +113,7 @@ class Program:
         settings = {"data": {"train_data": str(self.corpus), "batch_size": self.options.batch_size, "val_share": 0.0},
                     "model": {"size": self.options.size},
                     "training": {"device": self.options.device, "seed": self.options.seed, "learning_rate": self.options.learning_rate, "max_steps": steps, "epochs": steps, "log_every": 1,
-                                 "checkpoint_every": steps, "weight_decay": WEIGHT_DECAY, "gradient_clip": GRADIENT_CLIP, "sample_text": "a"} | training}
+                                 "checkpoint_every": steps, "weight_decay": WEIGHT_DECAY, "gradient_clip": GRADIENT_CLIP, "dropout": 0.0, "sample_text": "a"} | training}
         file = self.folder / "config.yaml"
         file.write_text(json.dumps(settings))
         return file

@@ -75,6 +75,8 @@ VARIANTS = {
     "kernel_3": dataclasses.replace(chosen, encoder_kernel=3),
     "kernel_3_3": dataclasses.replace(chosen, encoder_kernel=3, encoder_out_kernel=3),
     "no_prenet": dataclasses.replace(chosen, prenet=0),
+    "encoder_factor_2": dataclasses.replace(chosen, prenet=0, encoder_factor=2),
+    "encoder_factor_1": dataclasses.replace(chosen, prenet=0, encoder_factor=1),
     "prenet_dropout_0.5": dataclasses.replace(chosen, prenet_dropout=0.5),
     "no_decoder_convs": dataclasses.replace(chosen, decoder_depthwise=0),
     "decoder_depthwise_3": dataclasses.replace(chosen, decoder_depthwise=3),

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 HEAD_WIDTH = 64
-FEED_FORWARD_FACTOR = 4
+ENCODER_FACTOR = DECODER_FACTOR = 4
 TIME_FEATURES = 256
 ENCODER_KERNEL, DECODER_KERNEL, DURATION_KERNEL, DURATION_LAYERS = 5, 7, 3, 2
 # First dropout site of each part; a stack has two per block.
@@ -144,10 +144,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, width, normed):
         super().__init__()
-        inner, self.kernel = FEED_FORWARD_FACTOR * width, ENCODER_KERNEL if normed else 1
+        inner, self.kernel = (ENCODER_FACTOR, DECODER_FACTOR)[not normed] * width, ENCODER_KERNEL if normed else 1
         self.register_parameter("norm", nn.Parameter(torch.ones(width)) if normed else None)
         self.register_parameter("in", normal(inner, self.kernel * width, std=(self.kernel * width) ** -0.5))
-        self.register_parameter("out", normal(width, inner, std=width**-0.5 / 4))
+        self.register_parameter("out", normal(width, inner, std=inner**-0.5 / 2))
         self.register_parameter("depthwise", None if normed else nn.Parameter(torch.zeros(DECODER_KERNEL, width)))
 
     def forward(self, x, inside):
@@ -350,13 +350,13 @@ def step_flops(size, rows, frames, tokens, n_mels=80):
     """Matrix products and attention of one step over full rows; backward is twice forward. Nothing else is counted."""
     size = SIZES[size] if isinstance(size, str) else size
 
-    def trunk(blocks, width, positions, kernel):
-        products = 2 * positions * (4 + (1 + kernel) * FEED_FORWARD_FACTOR) * width**2
+    def trunk(blocks, width, positions, factor, kernel):
+        products = 2 * positions * (4 + (1 + kernel) * factor) * width**2
         return blocks * (products + 4 * positions**2 * width)
 
     e, d = size.encoder_width, size.decoder_width
-    forward = trunk(size.encoder_blocks, e, tokens, ENCODER_KERNEL)
+    forward = trunk(size.encoder_blocks, e, tokens, ENCODER_FACTOR, ENCODER_KERNEL)
     forward += 2 * tokens * (e * n_mels + DURATION_LAYERS * DURATION_KERNEL * e * e + e)
-    forward += trunk(size.decoder_blocks, d, frames, 1) + 2 * frames * (2 * n_mels * d + d * n_mels)
+    forward += trunk(size.decoder_blocks, d, frames, DECODER_FACTOR, 1) + 2 * frames * (2 * n_mels * d + d * n_mels)
     forward += 2 * (TIME_FEATURES * d + d * d + 8 * d * d)
     return 3 * rows * forward

@@ -14,7 +14,7 @@ struct ModelSize {
 };
 
 constexpr int64_t head_width = 64;  // per attention head; model widths are multiples of it
-constexpr int64_t feed_forward_factor = 4;
+constexpr int64_t encoder_factor = 4, decoder_factor = 4;  // hidden units of a feed-forward per unit of the width
 // Convolutions over neighbouring positions, in positions.
 constexpr int64_t encoder_kernel = 5;   // of the encoder's feed-forwards
 constexpr int64_t decoder_kernel = 7;   // depthwise, before the decoder's feed-forwards
@@ -24,10 +24,10 @@ constexpr int64_t time_embedding_width = 256;  // sinusoidal embedding of the fl
 
 constexpr std::array<ModelSize, 4> model_sizes = {{
     //        encoder   decoder          parameters
-    {"tiny", 3, 192, 6, 256},     //     6.8 M
-    {"small", 4, 256, 8, 384},    //    18.9 M
-    {"normal", 4, 512, 12, 512},  //    53.3 M
-    {"big", 6, 640, 16, 768},     //   149 M
+    {"tiny", 3, 192, 6, 256},     //     8.8 M
+    {"small", 4, 256, 8, 384},    //    23.5 M
+    {"normal", 4, 512, 12, 512},  //    71.5 M
+    {"big", 6, 640, 16, 768},     //   190 M
 }};
 
 const ModelSize& model_size(std::string_view name);

@@ -29,14 +29,15 @@ at::Tensor masked_sum(const at::Tensor& values, const at::Tensor& valid) {
 Voice::Block Voice::add_block(const std::string& name, int64_t width, bool decoder) {
   const double init_std = 1 / std::sqrt(static_cast<double>(width));
   const int64_t kernel = spec_.convolutions && !decoder ? encoder_kernel : 1;
+  const int64_t hidden = (decoder ? decoder_factor : encoder_factor) * width;
   Block block{};
   if (!decoder) block.attention_norm = layout_.add(name + ".attention.norm", {width}, 0, 1);
   block.attention_in = layout_.add_to_trunk(name + ".attention.in", {3 * width, width}, init_std);
   block.attention_out = layout_.add_to_trunk(name + ".attention.out", {width, width}, init_std / 2);
   if (!decoder) block.ffn_norm = layout_.add(name + ".feed.norm", {width}, 0, 1);
-  block.ffn_in = layout_.add_to_trunk(name + ".feed.in", {feed_forward_factor * width, kernel * width},
+  block.ffn_in = layout_.add_to_trunk(name + ".feed.in", {hidden, kernel * width},
                                         init_std / std::sqrt(static_cast<double>(kernel)));
-  block.ffn_out = layout_.add_to_trunk(name + ".feed.out", {width, feed_forward_factor * width}, init_std / 4);
+  block.ffn_out = layout_.add_to_trunk(name + ".feed.out", {width, hidden}, 0.5 / std::sqrt(static_cast<double>(hidden)));
   if (decoder && spec_.convolutions) {
     block.depthwise = layout_.add_to_trunk(name + ".feed.depthwise", {decoder_kernel, width}, 0);
   }

@@ -20,16 +20,16 @@ namespace myxtts {
 namespace {
 
 // Of blocks over `positions`: projections, feed-forward and attention, forward; backward takes twice as many.
-double block_flop(int64_t blocks, int64_t width, int64_t positions, int64_t kernel) {
+double block_flop(int64_t blocks, int64_t width, int64_t positions, int64_t factor, int64_t kernel) {
   const auto w = static_cast<double>(width), p = static_cast<double>(positions);
-  const auto matrices = static_cast<double>(4 + (1 + kernel) * feed_forward_factor);
+  const auto matrices = static_cast<double>(4 + (1 + kernel) * factor);
   return static_cast<double>(blocks) * p * (2 * w * w * matrices + 4 * p * w);
 }
 
 double step_flop(const VoiceSpec& spec, int64_t rows, int64_t tokens, int64_t frames) {
   return 3 * static_cast<double>(rows) *
-         (block_flop(spec.size.encoder_blocks, spec.size.encoder_width, tokens, encoder_kernel) +
-          block_flop(spec.size.decoder_blocks, spec.size.decoder_width, frames, 1));
+         (block_flop(spec.size.encoder_blocks, spec.size.encoder_width, tokens, encoder_factor, encoder_kernel) +
+          block_flop(spec.size.decoder_blocks, spec.size.decoder_width, frames, decoder_factor, 1));
 }
 
 constexpr int64_t vocabulary = 60, n_mels = 80;

@@ -15,9 +15,9 @@ def expected_shapes(size):
     """What src/model/voice.cpp lays out."""
     e, d = size.encoder_width, size.decoder_width
 
-    def block(name, width):
+    def block(name, width, factor, kernel):
         return {f"{name}.attention.in": (3 * width, width), f"{name}.attention.out": (width, width),
-                f"{name}.feed.in": (4 * width, width), f"{name}.feed.out": (width, 4 * width)}
+                f"{name}.feed.in": (factor * width, kernel * width), f"{name}.feed.out": (width, factor * width)}
 
     def layer(name, inputs, outputs):
         return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
@@ -25,12 +25,15 @@ def expected_shapes(size):
     shapes = {"encoder.embedding": (VOCABULARY, e), "encoder.norm": (e,)}
     for i in range(size.encoder_blocks):
         name = f"encoder.blocks.{i}"
-        shapes |= block(name, e) | {f"{name}.attention.norm": (e,), f"{name}.feed.norm": (e,)}
-    shapes |= layer("encoder.mu", e, N_MELS) | layer("duration.in", e, e) | layer("duration.out", e, 1)
+        shapes |= block(name, e, 4, 5) | {f"{name}.attention.norm": (e,), f"{name}.feed.norm": (e,)}
+    shapes |= layer("encoder.mu", e, N_MELS) | layer("duration.out", e, 1)
+    for i in range(2):
+        shapes |= layer(f"duration.layers.{i}", 3 * e, e) | {f"duration.layers.{i}.norm": (e,)}
     shapes |= layer("decoder.in", 2 * N_MELS, d) | layer("decoder.time.in", 256, d) | layer("decoder.time.out", d, d)
     shapes |= layer("decoder.modulation", d, 6 * d)
     for i in range(size.decoder_blocks):
-        shapes |= block(f"decoder.blocks.{i}", d) | {f"decoder.blocks.{i}.modulation": (6, d)}
+        shapes |= block(f"decoder.blocks.{i}", d, 4, 1)
+        shapes |= {f"decoder.blocks.{i}.modulation": (6, d), f"decoder.blocks.{i}.feed.depthwise": (7, d)}
     return shapes | layer("decoder.final.modulation", d, 2 * d) | layer("decoder.out", d, N_MELS)
 
 

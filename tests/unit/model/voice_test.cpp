@@ -143,7 +143,7 @@ TEST(Voice, starts_the_same_for_the_same_seed) {
 
 TEST(Voice, sizes_have_the_documented_number_of_parameters) {
   const std::vector<std::pair<std::string, double>> expected = {
-      {"tiny", 6.8}, {"small", 18.9}, {"normal", 53.3}, {"big", 149}};
+      {"tiny", 8.8}, {"small", 23.5}, {"normal", 71.5}, {"big", 190.5}};
   for (const auto& [name, millions] : expected) {
     VoiceSpec spec;
     spec.size = model_size(name);
