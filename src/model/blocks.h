@@ -30,7 +30,8 @@ struct DropoutKey {
 };
 at::Tensor dropout(const at::Tensor& x, const DropoutKey& key, uint32_t site);
 
-// Neighbouring positions side by side, zeros outside of a row: [rows, positions, width] -> [rows, positions, kernel width].
+// Neighbouring positions side by side, zeros outside of a row: [rows, positions, width] -> [rows, positions, kernel
+// width].
 at::Tensor unfold_positions(const at::Tensor& x, const at::Tensor& lengths, int64_t kernel);
 // x + x convolved with one kernel per channel: weight [kernel, width].
 at::Tensor depthwise_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths);

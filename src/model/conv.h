@@ -1,6 +1,6 @@
-// Convolutions over neighbouring positions of [rows, positions, width]: float on the CPU as the reference, bfloat16 on a
-// GPU. Positions outside a row are zeros, so that padding never changes a result. Kernels are odd. The caller owns all
-// memory; calls on a GPU are asynchronous on `stream` and may be captured.
+// Convolutions over neighbouring positions of [rows, positions, width]: float on the CPU as the reference, bfloat16 on
+// a GPU. Positions outside a row are zeros, so that padding never changes a result. Kernels are odd. The caller owns
+// all memory; calls on a GPU are asynchronous on `stream` and may be captured.
 #pragma once
 
 #include "device/device.h"

@@ -1,5 +1,5 @@
-// Counter-based dropout: whether an element is kept is a pure function of (key, site, row, position, channel). No mask is
-// stored; backward draws it again. The same on every device and for every padded shape; a key per step makes resumed
+// Counter-based dropout: whether an element is kept is a pure function of (key, site, row, position, channel). No mask
+// is stored; backward draws it again. The same on every device and for every padded shape; a key per step makes resumed
 // runs exact. Philox 4x32 with seven rounds (Salmon et al., 2011) gives 16 random bits to each of eight channels.
 #pragma once
 

@@ -21,14 +21,15 @@ struct PerRow {
   int64_t stride = 0;
 };
 
-// Residual add and RMS norm: sum = x + gate * dropout(branch); normed = sum * inverse_rms * (scale_base + scale) + shift.
+// Residual add and RMS norm: sum = x + gate * dropout(branch); normed = sum * inverse_rms * (scale_base + scale) +
+// shift.
 template <typename T>
 struct AddNorm {
   int64_t rows = 0, positions = 0, width = 0;  // x, branch, sum, normed: [rows, positions, width]
   const T* x = nullptr;
   const T* branch = nullptr;  // null: sum is x and is not written
   Dropout dropout;
-  PerRow<T> gate;             // null: 1
+  PerRow<T> gate;  // null: 1
   PerRow<T> scale;
   float scale_base = 0;
   PerRow<T> shift;  // null: 0

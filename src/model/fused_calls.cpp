@@ -223,8 +223,8 @@ at::Tensor fused_depthwise_backward(const at::Tensor& d_y, const at::Tensor& x, 
     DepthwiseBackward<T> problem{conv_shape(x, lengths, weight.size(0)), data<const T>(weight), data<const T>(x),
                                  data<const T>(d_y), data<T>(d_x)};
     if constexpr (on_gpu<T>) problem.chunks = depthwise_chunks(x.size(0), x.size(1));
-    const at::Tensor parts = at::empty({x.size(0) * problem.chunks, weight.size(0), weight.size(1)},
-                                       x.options().dtype(at::kFloat));
+    const at::Tensor parts =
+        at::empty({x.size(0) * problem.chunks, weight.size(0), weight.size(1)}, x.options().dtype(at::kFloat));
     problem.parts = data<float>(parts);
     if constexpr (on_gpu<T>) {
       depthwise_backward_on_gpu(problem, current_stream(x.get_device()));

@@ -13,7 +13,7 @@ struct ModelSize {
   int64_t decoder_blocks = 0, decoder_width = 0;
 };
 
-constexpr int64_t head_width = 64;  // per attention head; model widths are multiples of it
+constexpr int64_t head_width = 64;                         // per attention head; model widths are multiples of it
 constexpr int64_t encoder_factor = 4, decoder_factor = 4;  // hidden units of a feed-forward per unit of the width
 // Convolutions over neighbouring positions, in positions.
 constexpr int64_t encoder_kernel = 5;   // of the encoder's feed-forwards

@@ -32,7 +32,8 @@ at::Tensor run_trunk(const Trunk& trunk, const at::Tensor& x, const RowMask& mas
     if (trunk.modulation.defined()) {
       // Six tensors [rows, 1, width].
       const std::vector<at::Tensor> m = trunk.modulation[static_cast<int64_t>(i)].split(1, 1);
-      h = h + m[2] * drop(attend(rms_norm(h) * (1 + m[0]) + m[1], block.attention_in, block.attention_out, mask), 2 * i);
+      h = h +
+          m[2] * drop(attend(rms_norm(h) * (1 + m[0]) + m[1], block.attention_in, block.attention_out, mask), 2 * i);
       show(i, ".attention", h);
       h = h + m[5] * drop(ffn(block, rms_norm(h) * (1 + m[3]) + m[4]), 2 * i + 1);
     } else {
@@ -81,12 +82,12 @@ struct NormActivations {
 };
 
 struct BlockActivations {
-  at::Tensor qkv;                      // after the rotary embedding
-  at::Tensor attention_output;         // before the output projection
-  at::Tensor lse;                      // log-sum-exp of the scores; the fused kernel stores it negated
-  at::Tensor rng_state, unused;        // passed by flash attention to its backward
-  at::Tensor near;                     // feed-forward: output of the depthwise convolution, if there is one
-  at::Tensor unfolded;                 // its neighbours side by side, if its kernel is over 1
+  at::Tensor qkv;                // after the rotary embedding
+  at::Tensor attention_output;   // before the output projection
+  at::Tensor lse;                // log-sum-exp of the scores; the fused kernel stores it negated
+  at::Tensor rng_state, unused;  // passed by flash attention to its backward
+  at::Tensor near;               // feed-forward: output of the depthwise convolution, if there is one
+  at::Tensor unfolded;           // its neighbours side by side, if its kernel is over 1
   at::Tensor before_gelu, after_gelu;
 };
 

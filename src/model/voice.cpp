@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "model/blocks.h"
+#include "model/flow_solver.h"
 #include "model/fused_calls.h"
 
 #include <algorithm>
@@ -36,8 +37,9 @@ Voice::Block Voice::add_block(const std::string& name, int64_t width, bool decod
   block.attention_out = layout_.add_to_trunk(name + ".attention.out", {width, width}, init_std / 2);
   if (!decoder) block.ffn_norm = layout_.add(name + ".feed.norm", {width}, 0, 1);
   block.ffn_in = layout_.add_to_trunk(name + ".feed.in", {hidden, kernel * width},
-                                        init_std / std::sqrt(static_cast<double>(kernel)));
-  block.ffn_out = layout_.add_to_trunk(name + ".feed.out", {width, hidden}, 0.5 / std::sqrt(static_cast<double>(hidden)));
+                                      init_std / std::sqrt(static_cast<double>(kernel)));
+  block.ffn_out =
+      layout_.add_to_trunk(name + ".feed.out", {width, hidden}, 0.5 / std::sqrt(static_cast<double>(hidden)));
   if (decoder && spec_.convolutions) {
     block.depthwise = layout_.add_to_trunk(name + ".feed.depthwise", {decoder_kernel, width}, 0);
   }
@@ -57,8 +59,9 @@ Voice::Voice(const VoiceSpec& spec, bool fused) : spec_(spec), fused_(fused) {
   if (spec.convolutions) {
     for (int64_t i = 0; i < duration_layers; ++i) {
       const std::string name = "duration.layers." + std::to_string(i);
-      duration_.push_back({layout_.add(name + ".weight", {width, duration_kernel * width}, fan_in(duration_kernel * width)),
-                           layout_.add(name + ".bias", {width}, 0), layout_.add(name + ".norm", {width}, 0, 1)});
+      duration_.push_back(
+          {layout_.add(name + ".weight", {width, duration_kernel * width}, fan_in(duration_kernel * width)),
+           layout_.add(name + ".bias", {width}, 0), layout_.add(name + ".norm", {width}, 0, 1)});
     }
   } else {
     duration_.push_back({layout_.add("duration.in.weight", {width, width}, fan_in(width)),
@@ -209,7 +212,8 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
     const at::Tensor time = noise.time.view({-1, 1, 1});
     const at::Tensor x = (1 - (1 - sigma_min) * time) * noise.noise + time * mel;
     const at::Tensor target = mel - (1 - sigma_min) * noise.noise;
-    const at::Tensor flow = decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths, noise.dropout, inspect);
+    const at::Tensor flow =
+        decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths, noise.dropout, inspect);
     flow_error = masked_sum((flow.to(at::kFloat) - target).square(), valid);
   }
   const at::Tensor prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));
@@ -248,11 +252,9 @@ SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64
 
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
   at::Tensor x = (at::randn({1, frames, spec_.n_mels}, generator) * options.temperature).to(device);
-  for (int64_t step = 0; step < options.steps; ++step) {
-    const at::Tensor time = at::full({1}, static_cast<double>(step) / static_cast<double>(options.steps)).to(device);
-    const at::Tensor flow = decode(weights, at::cat({x, mu}, -1), time, lengths).to(at::kFloat);
-    x = x + flow / static_cast<double>(options.steps);
-  }
+  x = solve_flow(x, options, [&](const at::Tensor& at_x, double time) {
+    return decode(weights, at::cat({at_x, mu}, -1), at::full({1}, time).to(device), lengths).to(at::kFloat);
+  });
   result.mel = (x[0].cpu() * spec_.mel_std + spec_.mel_mean).contiguous();
   return result;
 }

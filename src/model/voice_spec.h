@@ -15,9 +15,14 @@ struct VoiceSpec {
   bool convolutions = true;          // false: the voices of version 0.1, of attention alone
 };
 
+// How the flow ODE is solved: euler takes one function evaluation per interval of time, midpoint two.
+enum class FlowSolver { euler, midpoint };
+
 // Sampling options of one synthesis.
 struct SynthesisOptions {
-  int64_t steps = 10;          // Euler steps of the flow ODE
+  int64_t steps = 10;  // function evaluations; an odd one is left out by midpoint
+  FlowSolver solver = FlowSolver::euler;
+  double sway = 0;  // -1 to 1: negative puts more evaluations at the flow's noisy beginning (sway sampling of F5-TTS)
   double temperature = 0.667;  // scale of the initial noise
   double speed = 1;            // divides the durations
   uint64_t seed = 1;

@@ -43,6 +43,9 @@ void check_options(const SynthesisOptions& options) {
   if (options.steps < 1 || options.steps > 1000) {
     reject_input("synth", "--steps is {}", options.steps, way_out("it must be from 1 to 1000"));
   }
+  if (!(options.sway >= -1 && options.sway <= 1)) {
+    reject_input("synth", "--sway is {}", options.sway, way_out("it must be from -1 to 1"));
+  }
   if (!(options.speed >= 0.1 && options.speed <= 10)) {
     reject_input("synth", "--speed is {}", options.speed, way_out("it must be from 0.1 to 10"));
   }

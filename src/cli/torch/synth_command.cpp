@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   std::string checkpoint, text, text_file, out, device = "cpu";
-  std::string vocoder;
+  std::string vocoder, solver = "euler";
   SynthesisOptions how;
 };
 
@@ -45,13 +45,21 @@ fs::path numbered(const fs::path& out, size_t number) {
   return out.parent_path() / fmt::format("{}-{:03}{}", out.stem().string(), number, out.extension().string());
 }
 
+FlowSolver solver_named(const std::string& name) {
+  if (name == "euler") return FlowSolver::euler;
+  if (name == "midpoint") return FlowSolver::midpoint;
+  reject_input("synth", "--solver is '{}'", name, way_out("it may be euler or midpoint"));
+}
+
 int synthesise(const Options& options, const Console& console) {
   if (options.text.empty() == options.text_file.empty()) {
     reject_input("synth", "give either --text or --text-file (a file with one text per line, or - for standard input)");
   }
   if (options.out.empty()) reject_input("synth", "no file to write is named", way_out("give --out FILE.wav"));
   if (options.checkpoint.empty()) reject_input("synth", "no voice is named", way_out("give --checkpoint FILE"));
-  check_options(options.how);
+  SynthesisOptions how = options.how;
+  how.solver = solver_named(options.solver);
+  check_options(how);
   const std::vector<std::string> texts =
       options.text_file.empty() ? std::vector{options.text} : read_lines(options.text_file);
   if (texts.empty()) reject_input("synth", "{} holds no text", options.text_file);
@@ -61,7 +69,7 @@ int synthesise(const Options& options, const Console& console) {
   std::unique_ptr<ProgressBar> bar;
   if (texts.size() > 1) bar = std::make_unique<ProgressBar>(console, "speaking", texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    const std::vector<float> samples = voice.say(texts[i], options.how);
+    const std::vector<float> samples = voice.say(texts[i], how);
     const fs::path file = many ? numbered(options.out, i + 1) : fs::path(options.out);
     write_wav(file, samples, voice.sample_rate());
     if (bar) bar->update(i + 1);
@@ -91,6 +99,12 @@ void add_synth_command(CLI::App& app, Program& program) {
   command->add_option("--steps", options->how.steps, "flow steps; more is finer and slower")
       ->capture_default_str()
       ->type_name("N");
+  command->add_option("--solver", options->solver, "solver of the flow: euler or midpoint")
+      ->capture_default_str()
+      ->type_name("NAME");
+  command->add_option("--sway", options->how.sway, "-1 to 1; negative: more evaluations at the flow's beginning")
+      ->capture_default_str()
+      ->type_name("X");
   command->add_option("--temperature", options->how.temperature, "scale of the initial noise; 0 is the plainest")
       ->capture_default_str()
       ->type_name("X");

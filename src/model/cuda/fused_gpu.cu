@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(block_width) dropout_mask(DropoutMask p) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * block_width + threadIdx.x, groups = p.width / pack;
   const int64_t position = thread / groups;
   if (position >= p.rows * p.positions) return;
-  const Vec8 kept = draw(p.dropout, position / p.positions, position % p.positions,
-                         static_cast<int>(thread % groups) * pack);
+  const Vec8 kept =
+      draw(p.dropout, position / p.positions, position % p.positions, static_cast<int>(thread % groups) * pack);
 #pragma unroll
   for (int k = 0; k < pack; ++k) p.multipliers[thread * pack + k] = kept.v[k];
 }

@@ -56,7 +56,8 @@ struct TrunkKind {
   }
 };
 
-const std::vector<TrunkKind> trunk_kinds = {{false}, {true}, {false, true}, {true, true}, {false, true, 0.2}, {true, true, 0.2}};
+const std::vector<TrunkKind> trunk_kinds = {{false},          {true}, {false, true}, {true, true}, {false, true, 0.2},
+                                            {true, true, 0.2}};
 
 Result run_example(bool fused, const TrunkKind& kind, int64_t width, at::ScalarType type, at::Device device) {
   const bool modulated = kind.modulated;
