@@ -272,10 +272,10 @@ class Aligner:
     def search(self, scores, text_lengths, mel_lengths):
         """Scores [rows, frames, tokens]: the token of each frame, -1 in padding."""
         rows, frames, tokens = scores.shape
-        path = torch.empty(rows, frames, dtype=torch.int32, device=mel.device)
-        durations = torch.empty(rows, tokens, dtype=torch.int32, device=mel.device)
+        path = torch.empty(rows, frames, dtype=torch.int32, device=scores.device)
+        durations = torch.empty(rows, tokens, dtype=torch.int32, device=scores.device)
         size = [ctypes.c_int64(n) for n in (rows, tokens, frames)]
-        scratch = torch.empty(max(1, self.library.align_scratch_bytes(*size)), dtype=torch.uint8, device=mel.device)
+        scratch = torch.empty(max(1, self.library.align_scratch_bytes(*size)), dtype=torch.uint8, device=scores.device)
         pointers = [ctypes.c_void_p(t.data_ptr()) for t in (scores, text_lengths, mel_lengths, path, durations, scratch)]
         self.library.align(*size, *pointers, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
         return path

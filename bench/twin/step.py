@@ -4,12 +4,14 @@ import copy
 
 import torch
 
+from twin.voice import stronger
+
 DROPOUT = 0.1
 
 
-def torch_dropout(x, site):
+def torch_dropout(x, site, times=1):
     """PyTorch's own, which it compiles and captures best."""
-    return torch.nn.functional.dropout(x, DROPOUT)
+    return torch.nn.functional.dropout(x, stronger(DROPOUT, times))
 
 
 MODES = ("eager", "compile", "reduce-overhead")

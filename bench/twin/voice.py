@@ -15,6 +15,7 @@ HEAD_WIDTH = 64
 ENCODER_FACTOR = DECODER_FACTOR = 4
 TIME_FEATURES = 256
 ENCODER_KERNEL, DECODER_KERNEL, DURATION_KERNEL, DURATION_LAYERS = 5, 7, 3, 2
+DURATION_DROPOUT, MAX_DURATION_DROPOUT = 5, 0.5  # times the rate of the rest, and its limit
 # First dropout site of each part; a stack has two per block.
 EMBEDDING_SITE, DURATION_SITE, ENCODER_SITE, DECODER_SITE = 0, 100, 1000, 2000
 MIN_SIGMA = 1e-4  # noise that is left at the flow's end
@@ -99,6 +100,10 @@ def philox(counter, key):
     return c0, c1, c2, c3
 
 
+def stronger(rate, times):
+    return rate if times == 1 else min(times * rate, MAX_DURATION_DROPOUT)
+
+
 @dataclasses.dataclass(frozen=True)
 class Dropout:
     """A rate, and the key of a step: an int64 scalar."""
@@ -106,16 +111,17 @@ class Dropout:
     rate: float
     key: torch.Tensor
 
-    def __call__(self, x, site):
+    def __call__(self, x, site, times=1):
+        rate = stronger(self.rate, times)
         rows, positions, width = x.shape
         at = [torch.arange(n, device=x.device) for n in (rows, positions, width // 8)]
         row, position, group = torch.meshgrid(*at, indexing="ij")
         words = philox((group, position, row, torch.full_like(row, site)), self.key)
         draws = torch.stack([half for word in words for half in (word & 0xFFFF, word >> 16)], -1).flatten(2)
-        return x * ((draws >= round(self.rate * 65536)).to(x.dtype) / (1 - self.rate))
+        return x * ((draws >= round(rate * 65536)).to(x.dtype) / (1 - rate))
 
 
-def no_dropout(x, site):
+def no_dropout(x, site, times=1):
     return x
 
 
@@ -211,7 +217,7 @@ class Durations(nn.Module):
 
     def forward(self, x, inside, drop):
         for i, layer in enumerate(self.layers):
-            x = drop(layer(x, inside), DURATION_SITE + i)
+            x = drop(layer(x, inside), DURATION_SITE + i, DURATION_DROPOUT)
         return self.out(x).squeeze(-1).float()
 
 

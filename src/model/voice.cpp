@@ -17,6 +17,8 @@ namespace myxtts {
 namespace {
 
 constexpr double sigma_min = 1e-4;  // noise level at the end of the flow
+// Of the duration predictor, which overfits first: this many times the dropout of the rest, up to a limit.
+constexpr double duration_dropout = 5, max_duration_dropout = 0.5;
 
 // First dropout site of each part; a trunk has two per block.
 enum Site : uint32_t { embedding_site = 0, duration_site = 100, encoder_site = 1000, decoder_site = 2000 };
@@ -114,6 +116,7 @@ at::Tensor Voice::run(const Trunk& trunk, const at::Tensor& x, const at::Tensor&
 // Two convolutions with a norm each; in voices of version 0.1 one linear layer.
 at::Tensor Voice::predict_durations(const Weights& weights, const at::Tensor& encoded, const at::Tensor& lengths,
                                     const DropoutKey& dropout_key) const {
+  const DropoutKey stronger{dropout_key.key, std::min(duration_dropout * dropout_key.rate, max_duration_dropout)};
   at::Tensor hidden = encoded;
   for (size_t i = 0; i < duration_.size(); ++i) {
     const DurationLayer& layer = duration_[i];
@@ -121,7 +124,7 @@ at::Tensor Voice::predict_durations(const Weights& weights, const at::Tensor& en
     const at::Tensor near = unfold_positions(hidden, lengths, weight.size(1) / hidden.size(2));
     hidden = at::silu(at::linear(near, weight, weights[layer.bias]));
     if (!spec_.convolutions) continue;
-    hidden = dropout(rms_norm(hidden) * weights[layer.norm], dropout_key, duration_site + static_cast<uint32_t>(i));
+    hidden = dropout(rms_norm(hidden) * weights[layer.norm], stronger, duration_site + static_cast<uint32_t>(i));
   }
   return at::linear(hidden, weights[duration_out_], weights[duration_out_bias_]).squeeze(-1).to(at::kFloat);
 }
@@ -224,6 +227,26 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
   return losses;
 }
 
+at::Tensor Voice::speak(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
+                        const at::Tensor& lengths, const SynthesisOptions& options) const {
+  return solve_flow(noise * options.temperature, options, [&](const at::Tensor& x, double time) {
+    const at::Tensor times = at::full({x.size(0)}, time, x.options());
+    return decode(weights, at::cat({x, frame_mu}, -1), times, lengths).to(at::kFloat);
+  });
+}
+
+at::Tensor Voice::mel_distance(const Weights& weights, const VoiceBatch& batch, const at::Tensor& noise,
+                               const SynthesisOptions& options) const {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_std;
+  const at::Tensor mu = encode(weights, batch.tokens, batch.text_lengths).mu;
+  const at::Tensor token = align_frames(mel, mu, batch.text_lengths, batch.mel_lengths).token_of_frame.unsqueeze(-1);
+  const at::Tensor path = token == at::arange(batch.tokens.size(1), batch.tokens.options());
+  const at::Tensor spoken = speak(weights, noise, at::bmm(path.to(at::kFloat), mu), batch.mel_lengths, options);
+  const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1);
+  return masked_sum((spoken - mel).abs(), token >= 0) * spec_.mel_std / valid_values;
+}
+
 SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64_t>& tokens,
                                  const SynthesisOptions& options) const {
   const at::NoGradGuard no_gradients;
@@ -251,11 +274,9 @@ SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64
   const at::Tensor lengths = at::full({1}, frames, ints).to(device);
 
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
-  at::Tensor x = (at::randn({1, frames, spec_.n_mels}, generator) * options.temperature).to(device);
-  x = solve_flow(x, options, [&](const at::Tensor& at_x, double time) {
-    return decode(weights, at::cat({at_x, mu}, -1), at::full({1}, time).to(device), lengths).to(at::kFloat);
-  });
-  result.mel = (x[0].cpu() * spec_.mel_std + spec_.mel_mean).contiguous();
+  const at::Tensor noise = at::randn({1, frames, spec_.n_mels}, generator).to(device);
+  const at::Tensor mel = speak(weights, noise, mu, lengths, options);
+  result.mel = (mel[0].cpu() * spec_.mel_std + spec_.mel_mean).contiguous();
   return result;
 }
 

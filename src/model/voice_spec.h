@@ -20,10 +20,10 @@ enum class FlowSolver { euler, midpoint };
 
 // Sampling options of one synthesis.
 struct SynthesisOptions {
-  int64_t steps = 10;  // function evaluations; an odd one is left out by midpoint
-  FlowSolver solver = FlowSolver::euler;
+  int64_t steps = 4;  // function evaluations; an odd one is left out by midpoint
+  FlowSolver solver = FlowSolver::midpoint;
   double sway = 0;  // -1 to 1: negative puts more evaluations at the flow's noisy beginning (sway sampling of F5-TTS)
-  double temperature = 0.667;  // scale of the initial noise
+  double temperature = 0.333;  // scale of the initial noise
   double speed = 1;            // divides the durations
   uint64_t seed = 1;
 };

@@ -13,6 +13,11 @@
 namespace myxtts {
 namespace {
 
+std::string in_words(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
 size_t index_of_loss(const std::vector<std::string>& names) {
   return static_cast<size_t>(std::find(names.begin(), names.end(), "loss") - names.begin());
 }
@@ -233,20 +238,22 @@ std::vector<double> Loop::evaluate() {
 }
 
 bool Loop::validate() {
-  const std::vector<double> losses = evaluate();
-  const std::vector<std::string> names = parts_.step.loss_names();
+  const std::vector<double> values = evaluate();
+  const std::vector<std::string> losses = parts_.step.loss_names(), names = parts_.step.evaluated_names();
   StepMetrics metrics;
   metrics.step = position_.step, metrics.epoch = position_.epoch;
   for (size_t i = 0; i < names.size(); ++i) {
-    const std::string part = loss_tag(names[i]).substr(std::string("loss/").size());
-    metrics.add(names[i] == "loss" ? "validation_loss" : "validation_" + part, "validation/" + part, losses[i]);
+    const std::string part = i < losses.size() ? loss_tag(names[i]).substr(std::string("loss/").size()) : names[i];
+    metrics.add(names[i] == "loss" ? "validation_loss" : "validation_" + part, "validation/" + part, values[i]);
   }
   parts_.log.add(metrics);
-  const double loss = losses[index_of_loss(names)];
-  const bool improved = loss < position_.best_validation;
-  if (improved) position_.best_validation = loss;
+  const size_t loss = index_of_loss(names), decisive = names.size() > losses.size() ? losses.size() : loss;
+  const bool improved = values[decisive] < position_.best_validation;
+  if (improved) position_.best_validation = values[decisive];
   position_.validations_without_progress = improved ? 0 : position_.validations_without_progress + 1;
-  parts_.log.say("step {}: validation loss {:.4f}{}", position_.step, loss, improved ? ", the best so far" : "");
+  parts_.log.say("step {}: validation loss {:.4f}{}{}", position_.step, values[loss],
+                 decisive == loss ? "" : fmt::format(", {} {:.4f}", in_words(names[decisive]), values[decisive]),
+                 improved ? ", the best so far" : "");
   if (config().sample_every == 0) sample();
   if (config().early_stopping > 0 && position_.validations_without_progress >= config().early_stopping) {
     parts_.log.say("stopped early: {} validations in a row were no better", position_.validations_without_progress);

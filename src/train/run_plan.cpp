@@ -54,8 +54,11 @@ RunPlan plan_run(const Config& config, const Corpus& corpus, const Corpus* valid
   plan.static_shapes = config.data.pad_to_fixed_length;
   plan.hash = hash_of(plan.training, training.seed);
   const uint64_t count = plan.training.batches_per_epoch() * static_cast<uint64_t>(training.epochs);
-  plan.total_steps = static_cast<int64_t>(count) / training.gradient_accumulation_steps;
-  if (training.max_steps > 0) plan.total_steps = std::min(plan.total_steps, training.max_steps);
+  plan.total_steps = training.max_steps;
+  if (training.epochs > 0) {
+    const int64_t steps = static_cast<int64_t>(count) / training.gradient_accumulation_steps;
+    plan.total_steps = training.max_steps > 0 ? std::min(steps, training.max_steps) : steps;
+  }
   if (plan.total_steps == 0) {
     reject_input("train", "{} epochs have {} batches, fewer than training.gradient_accumulation_steps, {}",
                  training.epochs, count, training.gradient_accumulation_steps);

@@ -38,7 +38,7 @@ TrainingStep::TrainingStep(const Trainable& trainable, const StepSettings& setti
   readout_.values = at::zeros({losses + values_per_group * groups}, floats);
   readout_.sent = at::empty_like(readout_.values, at::TensorOptions(at::kCPU).pinned_memory(gpu));
   if (stream_) readout_.arrival = std::make_unique<DeviceEvent>(settings.device.index());
-  evaluation_.sums = at::zeros({losses}, floats);
+  evaluation_.sums = at::zeros({losses + static_cast<int64_t>(trainable.measures().size())}, floats);
   evaluation_.weight = at::zeros({}, floats);
   if (settings.policy.capture) captured_.capturer = make_graph_capturer(settings.device.index());
 }
@@ -91,6 +91,11 @@ void TrainingStep::add_evaluation(const TensorMap& batch, const TensorMap& noise
     const std::vector<at::Tensor> found = losses(group, ema_, batch, noise, false);
     const auto first = static_cast<int64_t>(first_loss(group)), count = static_cast<int64_t>(found.size());
     evaluation_.sums.narrow(0, first, count).add_(stacked(found) * evaluation_.weight);
+  }
+  const std::vector<at::Tensor> measured = trainable_.measure(ema_, batch, noise);
+  const auto losses = static_cast<int64_t>(first_loss(groups_.size()));
+  if (!measured.empty()) {
+    evaluation_.sums.slice(0, losses).add_(stacked(measured) * evaluation_.weight);
   }
 }
 
@@ -249,6 +254,12 @@ void TrainingStep::evaluate(const TensorMap& batch, uint64_t seed, double weight
 std::vector<double> TrainingStep::end_evaluation() {
   const at::Tensor host = (evaluation_.sums / std::max(1.0, evaluation_.weights)).cpu();
   return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
+}
+
+std::vector<std::string> TrainingStep::evaluated_names() const {
+  std::vector<std::string> names = loss_names();
+  for (std::string& measure : trainable_.measures()) names.push_back(std::move(measure));
+  return names;
 }
 
 void TrainingStep::reload() {

@@ -56,11 +56,12 @@ class TrainingStep {
   bool values_arrived() const;
   StepValues sent_values() const;
 
-  // Validation losses with the EMA weights, a mean over batches weighted by `weight`: begin, evaluate each, and read,
+  // Losses and measures with the EMA weights, a mean over batches weighted by `weight`: begin, evaluate each, and read,
   // which waits.
   void begin_evaluation();
   void evaluate(const TensorMap& batch, uint64_t seed, double weight);
   std::vector<double> end_evaluation();
+  std::vector<std::string> evaluated_names() const;  // of what end_evaluation returns
 
   const std::vector<ParameterGroup>& groups() const { return groups_; }
   std::vector<std::string> loss_names() const;

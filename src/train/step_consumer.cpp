@@ -2,6 +2,7 @@
 
 #include "model/torch_device.h"
 #include "train/describe_voice.h"
+#include "train/fit_settings.h"
 #include "train/step.h"
 #include "train/voice_trainable.h"
 
@@ -34,7 +35,7 @@ StepSettings settings_of(const Config& config, at::Device device) {
 
 struct StepConsumer::State {
   State(const Config& config_, const Corpus& corpus, const BatchPlan& plan, const Mode& mode)
-      : config(config_),
+      : config(fit_settings(config_, corpus.index.summary().seconds / 3600)),
         device(torch_device(mode.model_device)),
         trainable(describe_voice(config, corpus), {}, step_policy(config, device.is_cuda()).fused),
         step(trainable, settings_of(config, device)),
@@ -56,7 +57,7 @@ struct StepConsumer::State {
     step.values();  // waits
   }
 
-  const Config& config;
+  const Config config;
   const at::Device device;
   const VoiceTrainable trainable;
   TrainingStep step;

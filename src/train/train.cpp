@@ -6,6 +6,7 @@
 #include "settings/config_file.h"
 #include "synth/voice_file.h"
 #include "train/describe_voice.h"
+#include "train/fit_settings.h"
 #include "train/loop.h"
 #include "train/voice_trainable.h"
 
@@ -59,6 +60,8 @@ OptimizerSettings optimizer_settings(const TrainingConfig& training) {
   settings.ema_decay = training.ema_decay;
   return settings;
 }
+
+double hours_of(const Corpus& corpus) { return corpus.index.summary().seconds / 3600; }
 
 RunPosition begin_position(const Resumed& resumed, const RunPlan& plan, const RunLog& log) {
   RunPosition position = resumed.header.position;
@@ -124,8 +127,8 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   log.say("{} voice of {:.1f} million parameters on {} in {}", input.config.model.size,
           static_cast<double>(parameters) / 1e6, device.is_cpu() ? "the CPU" : device_name(number),
           settings.policy.bfloat16 ? "bfloat16 with float masters" : "float");
-  log.say("{:.1f} hours of speech as {}, dropout {}", input.corpus.index.summary().seconds / 3600,
-          input.corpus.text_tokens, description.config.training.dropout);
+  log.say("{:.2f} hours of speech as {}: {} steps, learning rate {}, dropout {}", hours_of(input.corpus),
+          input.corpus.text_tokens, plan.total_steps, training.learning_rate, description.config.training.dropout);
   if (resumed) position = begin_position(*resumed, plan, log);
   log.set_settings(report_settings(input, plan, parameters, device));
   write_file_atomically(folder / "config.yaml", config_to_yaml(description.config));
@@ -137,8 +140,9 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
 }  // namespace
 
 TrainSummary train(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
+  const Config config = fit_settings(input.config, hours_of(input.corpus));
   try {
-    return run(input, listener, stop);
+    return run({config, input.corpus, input.validation, input.mode, input.reset}, listener, stop);
   } catch (const c10::OutOfMemoryError& error) {
     const int64_t batch = input.config.data.batch_size.low;
     const ShapePlan shapes = plan_shapes(input.corpus.index.lengths(), input.config.data);

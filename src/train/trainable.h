@@ -47,7 +47,7 @@ class Trainable {
   virtual std::vector<std::string> arrays() const = 0;
 
   // Updated in this order; where no batches are accumulated, each sees those before it already updated. Exactly one
-  // loss of one group is called `loss`: it is what validation and early stopping compare.
+  // loss of one group is called `loss`.
   virtual std::vector<ParameterGroup> groups() const = 0;
 
   // A valid batch of that shape, for capturing: its values do not matter.
@@ -61,6 +61,14 @@ class Trainable {
   // every intermediate result is shown to it.
   virtual std::vector<at::Tensor> losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
                                          const TensorMap& noise, const Inspect& inspect) const = 0;
+
+  // What else is measured in validation, less is better. The first decides which checkpoint is best and when a run
+  // stops early; where there is none, `loss` does.
+  virtual std::vector<std::string> measures() const { return {}; }
+  virtual std::vector<at::Tensor> measure(std::span<const Weights>, const TensorMap& /*batch*/,
+                                          const TensorMap& /*noise*/) const {
+    return {};
+  }
 
   // Backward writes the gradients of these weights' fused stacks instead of adding to them.
   virtual bool overwrites_gradients(const Weights& weights) const = 0;

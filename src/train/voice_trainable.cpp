@@ -81,6 +81,13 @@ std::vector<at::Tensor> VoiceTrainable::losses(size_t, std::span<const Weights> 
   return all;
 }
 
+std::vector<std::string> VoiceTrainable::measures() const { return {"mel_distance"}; }
+
+std::vector<at::Tensor> VoiceTrainable::measure(std::span<const Weights> weights, const TensorMap& batch,
+                                                const TensorMap& noise) const {
+  return {voice_.mel_distance(weights.front(), voice_batch(batch), noise["noise"], {})};
+}
+
 bool VoiceTrainable::overwrites_gradients(const Weights& weights) const { return voice_.uses_fused(weights.flat); }
 
 std::map<std::string, std::string> VoiceTrainable::metadata() const { return description_.to_metadata(); }

@@ -22,6 +22,9 @@ class VoiceTrainable : public Trainable {
   void draw_noise(TensorMap& noise, at::Generator generator) const override;
   std::vector<at::Tensor> losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
                                  const TensorMap& noise, const Inspect& inspect) const override;
+  std::vector<std::string> measures() const override;
+  std::vector<at::Tensor> measure(std::span<const Weights> weights, const TensorMap& batch,
+                                  const TensorMap& noise) const override;
   bool overwrites_gradients(const Weights& weights) const override;
   std::map<std::string, std::string> metadata() const override;
   // An alignment, a mel beside the true one, and a spoken sentence: training.sample_text, or the clip's own.

@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   std::string checkpoint, text, text_file, out, device = "cpu";
-  std::string vocoder, solver = "euler";
+  std::string vocoder, solver = "midpoint";
   SynthesisOptions how;
 };
 
@@ -96,7 +96,7 @@ void add_synth_command(CLI::App& app, Program& program) {
                    "one text per line, - for standard input; writes OUT-001.wav and so on")
       ->type_name("FILE");
   command->add_option("--out", options->out, "WAV file to write")->type_name("FILE");
-  command->add_option("--steps", options->how.steps, "flow steps; more is finer and slower")
+  command->add_option("--steps", options->how.steps, "function evaluations of the flow; more is finer and slower")
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--solver", options->solver, "solver of the flow: euler or midpoint")

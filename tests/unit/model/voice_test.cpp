@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <string>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -122,6 +124,40 @@ TEST(Voice, dropout_changes_with_its_key_and_is_off_without_one) {
   EXPECT_NE(loss(dropout_key(1, 0.1)), loss(dropout_key(2, 0.1)));
   EXPECT_NE(loss(dropout_key(1, 0.1)), loss({}));
   EXPECT_EQ(loss(dropout_key(1, 0)), loss({}));
+}
+
+TEST(Voice, mel_distance_ignores_padding_and_is_small_for_what_the_voice_says) {
+  const Voice voice(test_spec());
+  const std::vector<std::pair<int, int>> lengths = {{5, 23}, {9, 30}, {0, 0}};
+  const Weights weights = make_weights(voice.layout(), perturbed(voice), false);
+  std::vector<double> distances;
+  for (const int64_t times : {1, 2}) {
+    const Example example = make_example(lengths, 16 * times, 32 * times, 16);
+    distances.push_back(voice.mel_distance(weights, example.batch, example.noise.noise, {}).item<double>());
+  }
+  EXPECT_NEAR(distances[1], distances[0], 1e-5 * distances[0]);
+
+  // What it says itself, aligned as it said it, is nearer to it than noise is.
+  SynthesisOptions options;
+  options.temperature = 0;
+  const std::vector<int64_t> tokens = {3, 4, 5, 6, 7};
+  const SynthesizedMel said = voice.synthesize(weights, tokens, options);
+  Example own = make_example({{5, static_cast<int>(said.mel.size(0))}}, 5, said.mel.size(0), 16);
+  own.batch.tokens = at::tensor(tokens, at::kInt).unsqueeze(0);
+  const double from_noise = voice.mel_distance(weights, own.batch, own.noise.noise, options).item<double>();
+  own.batch.mel = said.mel.unsqueeze(0);
+  EXPECT_LT(voice.mel_distance(weights, own.batch, own.noise.noise, options).item<double>(), from_noise / 2);
+}
+
+TEST(Voice, those_of_version_0_1_have_no_convolutions) {
+  VoiceSpec spec = test_spec();
+  spec.convolutions = false;
+  const Voice before(spec), now(test_spec());
+  EXPECT_LT(before.layout().parameters(), now.layout().parameters());
+  std::set<std::string> names;
+  for (const ParameterSpec& parameter : before.layout().specs()) names.insert(parameter.name);
+  EXPECT_TRUE(names.contains("duration.in.weight"));
+  EXPECT_FALSE(names.contains("decoder.blocks.0.feed.depthwise"));
 }
 
 TEST(Voice, every_parameter_gets_a_gradient) {

@@ -1,0 +1,42 @@
+#include "train/fit_settings.h"
+
+#include <gtest/gtest.h>
+
+namespace myxtts {
+namespace {
+
+TrainingConfig fitted(double hours, const std::string& size = "small", TrainingConfig training = {}) {
+  Config config;
+  config.model.size = size;
+  config.training = training;
+  return fit_settings(config, hours).training;
+}
+
+TEST(FitSettings, follow_from_the_hours_of_speech_and_the_size) {
+  EXPECT_EQ(fitted(0.3).dropout, 0.2);
+  EXPECT_EQ(fitted(1).dropout, 0.1);
+  EXPECT_EQ(fitted(24).dropout, 0.05);
+  EXPECT_EQ(fitted(0.3).learning_rate, 3e-4);
+  EXPECT_EQ(fitted(1).learning_rate, 5e-4);
+  EXPECT_EQ(fitted(1, "tiny").learning_rate, 5e-4);
+  EXPECT_DOUBLE_EQ(fitted(1, "big").learning_rate, 2.5e-4);
+  EXPECT_EQ(fitted(0.001).max_steps, 5000);
+  EXPECT_EQ(fitted(1).max_steps, 20000);
+  EXPECT_EQ(fitted(4).max_steps, 40000);
+  EXPECT_EQ(fitted(1e6).max_steps, 400000);
+}
+
+TEST(FitSettings, leave_what_is_set) {
+  TrainingConfig training;
+  training.dropout = 0, training.learning_rate = 1e-4, training.epochs = 7;
+  const TrainingConfig same = fitted(1, "small", training);
+  EXPECT_EQ(same.dropout, 0);
+  EXPECT_EQ(same.learning_rate, 1e-4);
+  EXPECT_EQ(same.epochs, 7);
+  EXPECT_EQ(same.max_steps, 0);
+  training.epochs = 0, training.max_steps = 12;
+  EXPECT_EQ(fitted(1, "small", training).max_steps, 12);
+}
+
+}  // namespace
+}  // namespace myxtts
