@@ -19,7 +19,14 @@ void add_demo_data_command(CLI::App& app, Program& program) {
   command->add_option("--clips", settings.clips, "how many clips")->capture_default_str()->type_name("N");
   command->add_option("--speakers", settings.speakers, "how many voices")->capture_default_str()->type_name("N");
   command->add_option("--seed", settings.seed, "one seed, one corpus")->capture_default_str()->type_name("N");
-  command->add_option("--language", settings.language, "en or fa")->capture_default_str()->type_name("");
+  command
+      ->add_option("--languages,--language", settings.languages,
+                   "of the texts: en, fa; by espeak-ng also de, es, fr, it, pt, ru")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->type_name("L,...");
+  command->add_option("--texts", settings.texts, "what to say, one text per line, perhaps LANGUAGE|TEXT; for espeak-ng")
+      ->type_name("FILE");
   command->add_option("--voice", settings.voice, "formant (built in) or espeak-ng")
       ->capture_default_str()
       ->type_name("");
@@ -34,9 +41,8 @@ void add_demo_data_command(CLI::App& app, Program& program) {
         made = make_demo_corpus(options->folder, wanted, [&](int done) { bar.update(static_cast<uint64_t>(done)); });
       }
       console.info("{}: {} clips, {:.1f} minutes, language {}, voice {}, {} at {} Hz, seed {}", options->folder,
-                   made.clips, made.seconds / 60, wanted.language, wanted.voice, wanted.format, wanted.sample_rate,
-                   wanted.seed);
-      if (wanted.speakers > 1) console.info("several speakers: set data.metadata_format to id|speaker|text");
+                   made.clips, made.seconds / 60, fmt::join(wanted.languages, ","), wanted.voice, wanted.format,
+                   wanted.sample_rate, wanted.seed);
       return 0;
     };
   });

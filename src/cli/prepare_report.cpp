@@ -71,6 +71,11 @@ void add_table(HtmlPage& page, const std::string& title, const std::vector<Rejec
   page.table({"line", "id", "why"}, rows);
 }
 
+std::string speaker_name(const CorpusSummary& summary, uint32_t speaker) {
+  const std::string& name = summary.speakers[speaker];
+  return name.empty() ? "(not named)" : name;
+}
+
 }  // namespace
 
 PrepareReport::PrepareReport(const std::string& where, const Corpus& corpus, const DataConfig& data)
@@ -102,9 +107,9 @@ void PrepareReport::print(const Console& console) const {
     console.info("  truncated: line {}, {}: {}", clip.line, clip.id, clip.reason);
   }
   if (corpus_.index.size() == 0) return;
-  console.info("  {} held out for validation, {}, {}", held_out_,
-               counted(std::max<size_t>(1, summary_.speakers.size()), "speaker"),
+  console.info("  {} held out for validation, {}, {}", held_out_, counted(summary_.speakers.size(), "speaker"),
                counted(summary_.symbols.size(), "symbol"));
+  if (summary_.speaker_times.size() > 1) print_speakers(console);
   console.info("  log-mel mean {:.3f}, standard deviation {:.3f} (of {} clips)", summary_.mel_mean, summary_.mel_std,
                summary_.mel_measured_clips);
   console.info("\nmel frames ({})", corpus_.mel.name);
@@ -120,6 +125,27 @@ void PrepareReport::print(const Console& console) const {
                100 * padding_of_one_shape_);
 }
 
+std::vector<SpeakerTime> PrepareReport::longest_first() const {
+  std::vector<SpeakerTime> times = summary_.speaker_times;
+  std::ranges::stable_sort(times, std::greater(), &SpeakerTime::seconds);
+  return times;
+}
+
+void PrepareReport::print_speakers(const Console& console) const {
+  std::map<std::string, double> languages;
+  for (const SpeakerTime& time : summary_.speaker_times) {
+    languages[summary_.languages[time.labels.language]] += time.seconds;
+  }
+  for (const auto& [language, seconds] : languages) console.info("  {:8.1f} min in {}", seconds / 60, language);
+  constexpr size_t listed = 20;
+  const std::vector<SpeakerTime> times = longest_first();
+  for (const SpeakerTime& time : std::span(times).first(std::min(times.size(), listed))) {
+    console.info("  {:8.1f} min by {} in {}", time.seconds / 60, speaker_name(summary_, time.labels.speaker),
+                 summary_.languages[time.labels.language]);
+  }
+  if (times.size() > listed) console.info("  and {} more; --json lists all", times.size() - listed);
+}
+
 std::string PrepareReport::to_json() const {
   Json json;
   json["clips"] = corpus_.index.size() + summary_.rejected.size();
@@ -130,7 +156,16 @@ std::string PrepareReport::to_json() const {
   json["held_out"] = held_out_;
   json["sample_rates"] = summary_.sample_rates;
   json["formats"] = summary_.formats;
-  json["speakers"] = summary_.speakers;
+  json["speakers"] = Json::array();
+  json["languages"] = Json::object();
+  for (const SpeakerTime& time : longest_first()) {
+    const std::string& language = summary_.languages[time.labels.language];
+    json["speakers"].push_back({{"speaker", summary_.speakers[time.labels.speaker]},
+                                {"language", language},
+                                {"clips", time.clips},
+                                {"minutes", time.seconds / 60}});
+    json["languages"][language] = json["languages"].value(language, 0.0) + time.seconds / 60;
+  }
   json["symbols"] = summary_.symbols;
   json["mel_mean"] = summary_.mel_mean;
   json["mel_std"] = summary_.mel_std;
@@ -162,6 +197,15 @@ std::string PrepareReport::to_html() const {
   for (const Shape& shape : plan_.shapes) {
     shapes.push_back({fmt::format("{}", shape.batch_size), fmt::format("{}", shape.mel_frames),
                       fmt::format("{}", shape.text_length), fmt::format("{}", shape.clips.size())});
+  }
+  if (summary_.speaker_times.size() > 1) {
+    std::vector<TableRow> speakers;
+    for (const SpeakerTime& time : longest_first()) {
+      speakers.push_back({speaker_name(summary_, time.labels.speaker), summary_.languages[time.labels.language],
+                          fmt::format("{}", time.clips), fmt::format("{:.1f}", time.seconds / 60)});
+    }
+    page.section("Speakers");
+    page.table({"speaker", "language", "clips", "minutes"}, speakers);
   }
   page.section("Static shapes");
   page.table({"batch", "mel frames", "text", "clips"}, shapes);

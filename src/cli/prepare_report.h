@@ -19,6 +19,9 @@ class PrepareReport {
   std::string to_html() const;  // one file, nothing loaded from elsewhere
 
  private:
+  std::vector<SpeakerTime> longest_first() const;
+  void print_speakers(const Console& console) const;
+
   std::string where_;
   const Corpus& corpus_;
   const CorpusSummary& summary_;

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <unordered_set>
 
@@ -30,7 +31,7 @@ constexpr size_t clips_for_mean = 512;
 uint64_t settings_hash(const Config& config, const MelSpec& mel, const PrepareOptions& options) {
   Config used = config;
   if (!options.validation) used.data.val_share = 0;
-  std::string text = "index 4";
+  std::string text = "index 5";
   for (const Setting& setting : all_settings()) {
     if (setting.in_index) text += fmt::format("\n{}={}", setting.name(), value_text(setting, used));
   }
@@ -96,7 +97,6 @@ class IndexMaker {
     hold_out();
     measure();
     for (const char32_t symbol : symbols_) summary_.symbols.push_back(encode_utf8({symbol}));
-    summary_.speakers.assign(speakers_.begin(), speakers_.end());
     summary_.deep = options_.deep;
     writer_.finish(stamp, summary_);
   }
@@ -119,28 +119,43 @@ class IndexMaker {
     rows_.clear();
   }
 
-  // Texts to phonemes, all of these rows at once.
+  // Texts to phonemes, all of these rows at once, language by language.
   void phonemize(std::vector<ScannedRow>& scanned) {
-    std::vector<std::string> texts;
-    for (const ScannedRow& row : scanned) {
-      if (!row.rejected) texts.push_back(row.clip.text);
-    }
-    const std::vector<std::string> spoken =
-        to_phonemes(texts, config_.data.language, folder_ / "phonemes.jsonl", threads_, {});
-    size_t next = 0, letters = 0, phonemes = 0;
+    std::map<std::string, std::vector<ScannedRow*>> by_language;
     for (ScannedRow& row : scanned) {
-      if (row.rejected) continue;
-      row.clip.phonemes = spoken[next++];
-      letters += decode_utf8(row.clip.text).size(), phonemes += decode_utf8(row.clip.phonemes).size();
-      if (row.clip.phonemes.empty()) {
-        row.rejected = RejectionReason{Rejection::no_phonemes, "espeak-ng has no phonemes for the text"};
+      if (!row.rejected) by_language[row.clip.language].push_back(&row);
+    }
+    for (const auto& [language, rows] : by_language) {
+      // The corpus's own language must be known; a row in another one can be left out.
+      if (language == config_.data.language || phonemes_available(language)) {
+        phonemize(language, rows);
+        continue;
+      }
+      for (ScannedRow* row : rows) {
+        row->rejected = RejectionReason{Rejection::no_phonemes,
+                                        fmt::format("espeak-ng does not support the language '{}'", language)};
+      }
+    }
+  }
+
+  void phonemize(const std::string& language, const std::vector<ScannedRow*>& rows) {
+    std::vector<std::string> texts;
+    for (const ScannedRow* row : rows) texts.push_back(row->clip.text);
+    const std::vector<std::string> spoken = to_phonemes(texts, language, folder_ / "phonemes.jsonl", threads_, {});
+    size_t letters = 0, phonemes = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      CorpusClip& clip = rows[i]->clip;
+      clip.phonemes = spoken[i];
+      letters += decode_utf8(clip.text).size(), phonemes += decode_utf8(clip.phonemes).size();
+      if (clip.phonemes.empty()) {
+        rows[i]->rejected = RejectionReason{Rejection::no_phonemes, "espeak-ng has no phonemes for the text"};
       }
     }
     // espeak-ng names the letters of a foreign script one by one.
     constexpr size_t max_phonemes_per_letter = 3;
     if (phonemes > max_phonemes_per_letter * letters) {
       reject_input("corpus", "these do not look like texts in '{}': espeak-ng makes {} phonemes of {} letters",
-                   config_.data.language, phonemes, letters,
+                   language, phonemes, letters,
                    way_out("set --language to that of the texts, or --text-tokens characters"));
     }
   }
@@ -169,7 +184,6 @@ class IndexMaker {
     ++summary_.formats[scanned.format];
     summary_.seconds += clip.seconds();
     for (const char32_t symbol : decode_utf8(clip.symbols())) symbols_.insert(symbol);
-    if (!clip.speaker.empty()) speakers_.insert(clip.speaker);
     if (scanned.mel.count > 0) {
       mel_sums_.add(scanned.mel), ++summary_.mel_measured_clips;
     } else {
@@ -203,16 +217,29 @@ class IndexMaker {
     summary_.mel_mean = mel_sums_.mean(), summary_.mel_std = mel_sums_.std();
   }
 
-  // A fixed share, by the ids alone: a clip that comes or goes moves no other from one side to the other, but for the
-  // last one or two.
+  // A fixed share of each speaker's clips, by the ids alone: a clip that comes or goes moves no other of another
+  // speaker from one side to the other, and of its own speaker the last one or two. What whole clips of a speaker are
+  // too little for is made up from all.
   void hold_out() {
     if (layout_.has_validation || !options_.validation || config_.data.val_share <= 0 || id_hashes_.size() < 2) return;
-    const auto wanted = static_cast<size_t>(config_.data.val_share * static_cast<double>(id_hashes_.size()));
-    const size_t count = std::clamp<size_t>(wanted, 1, id_hashes_.size() - 1);
-    std::vector<uint64_t> sorted = id_hashes_;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count) - 1, sorted.end());
-    for (size_t i = 0; i < id_hashes_.size(); ++i) {
-      writer_.lengths()[i].held_out = id_hashes_[i] <= sorted[count - 1] ? 1 : 0;
+    const auto share_of = [&](size_t clips) {
+      return static_cast<size_t>(config_.data.val_share * static_cast<double>(clips));
+    };
+    const size_t wanted = std::clamp<size_t>(share_of(id_hashes_.size()), 1, id_hashes_.size() - 1);
+    std::vector<size_t> order(id_hashes_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::sort(order, {}, [&](size_t clip) { return id_hashes_[clip]; });
+    std::map<uint32_t, size_t> left;
+    for (const ClipLabels& labels : writer_.labels()) ++left[labels.speaker];
+    for (auto& [speaker, clips] : left) clips = share_of(clips);
+    size_t held_out = 0;
+    const auto take = [&](size_t clip) { writer_.lengths()[clip].held_out = 1, ++held_out; };
+    for (const size_t clip : order) {
+      size_t& of_speaker = left[writer_.labels()[clip].speaker];
+      if (of_speaker > 0) --of_speaker, take(clip);
+    }
+    for (const size_t clip : order) {
+      if (held_out < wanted && writer_.lengths()[clip].held_out == 0) take(clip);
     }
   }
 
@@ -229,7 +256,6 @@ class IndexMaker {
   CorpusSummary summary_;
   MelSums mel_sums_;
   std::set<char32_t> symbols_;
-  std::set<std::string> speakers_;
   std::unordered_set<uint64_t> ids_;
   std::vector<uint64_t> id_hashes_;
   std::map<uint64_t, CorpusClip> for_mean_;

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char magic[8] = {'M', 'Y', 'X', 'T', 'T', 'S', 'I', 'X'};
-constexpr uint32_t version = 2;
+constexpr uint32_t version = 3;
 
 struct Section {
   uint64_t at = 0;
@@ -30,14 +30,15 @@ struct Header {
   uint64_t file_bytes = 0;
   uint64_t clips = 0;
   IndexStamp stamp = {};
-  Section strings, lines, lengths, summary;
+  Section strings, lines, lengths, labels, summary;
   uint64_t lengths_hash = 0;
+  uint64_t labels_hash = 0;
   uint64_t summary_hash = 0;
   uint64_t header_hash = 0;  // of all that is before it
 };
 
 struct Line {
-  uint64_t strings_at = 0;  // within the strings: id, path, speaker, text, phonemes, each ended by a zero
+  uint64_t strings_at = 0;  // within the strings: id, path, text, phonemes, each ended by a zero
   uint64_t first_byte = 0;
   uint64_t bytes = 0;
   int64_t time_ns = 0;
@@ -49,7 +50,7 @@ struct Line {
   uint32_t strings_bytes = 0;
   uint32_t hash = 0;  // of the strings and, with 0 here, of the line
 };
-static_assert(sizeof(Line) == 64 && sizeof(ClipLength) == 8 && sizeof(IndexStamp) == 16);
+static_assert(sizeof(Line) == 64 && sizeof(ClipLength) == 8 && sizeof(ClipLabels) == 8 && sizeof(IndexStamp) == 16);
 
 uint32_t hash_of(Line line, std::string_view strings) {
   line.hash = 0;
@@ -83,6 +84,11 @@ std::string to_text(const CorpusSummary& summary) {
   json["sample_rates"] = summary.sample_rates;
   json["formats"] = summary.formats;
   json["speakers"] = summary.speakers;
+  json["languages"] = summary.languages;
+  json["speaker_times"] = Json::array();
+  for (const SpeakerTime& time : summary.speaker_times) {
+    json["speaker_times"].push_back({time.labels.speaker, time.labels.language, time.clips, time.seconds});
+  }
   json["symbols"] = summary.symbols;
   json["seconds"] = summary.seconds;
   json["mel_mean"] = summary.mel_mean;
@@ -100,6 +106,10 @@ CorpusSummary summary_from(std::string_view text) {
   summary.sample_rates = json.at("sample_rates").get<std::map<std::string, int64_t>>();
   summary.formats = json.at("formats").get<std::map<std::string, int64_t>>();
   summary.speakers = json.at("speakers").get<std::vector<std::string>>();
+  summary.languages = json.at("languages").get<std::vector<std::string>>();
+  for (const Json& time : json.at("speaker_times")) {
+    summary.speaker_times.push_back({{time.at(0), time.at(1)}, time.at(2), time.at(3)});
+  }
   summary.symbols = json.at("symbols").get<std::vector<std::string>>();
   summary.seconds = json.at("seconds").get<double>();
   summary.mel_mean = json.at("mel_mean").get<double>();
@@ -108,6 +118,25 @@ CorpusSummary summary_from(std::string_view text) {
   summary.deep = json.at("deep").get<bool>();
   return summary;
 }
+
+}  // namespace
+
+namespace {
+
+// Numbers for names, in the order in which they come.
+class NameNumbers {
+ public:
+  uint32_t number(const std::string& name) {
+    const auto [found, added] = numbers_.emplace(name, static_cast<uint32_t>(names_.size()));
+    if (added) names_.push_back(name);
+    return found->second;
+  }
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::map<std::string, uint32_t> numbers_;
+  std::vector<std::string> names_;
+};
 
 }  // namespace
 
@@ -129,7 +158,17 @@ struct IndexWriter::State {
 
   FileWriter file;
   std::vector<Line> lines;
+  ClipLabels label(const CorpusClip& clip) {
+    const ClipLabels label{speakers.number(clip.speaker), languages.number(clip.language)};
+    SpeakerTime& time = times[{label.speaker, label.language}];
+    time.labels = label, ++time.clips, time.seconds += clip.seconds();
+    return label;
+  }
+
   std::vector<ClipLength> lengths;
+  std::vector<ClipLabels> labels;
+  NameNumbers speakers, languages;
+  std::map<std::pair<uint32_t, uint32_t>, SpeakerTime> times;
 };
 
 IndexWriter::IndexWriter(fs::path path) : state_(std::make_unique<State>(std::move(path))) {
@@ -140,10 +179,11 @@ IndexWriter::IndexWriter(fs::path path) : state_(std::make_unique<State>(std::mo
 IndexWriter::~IndexWriter() = default;
 
 std::vector<ClipLength>& IndexWriter::lengths() { return state_->lengths; }
+const std::vector<ClipLabels>& IndexWriter::labels() const { return state_->labels; }
 
 void IndexWriter::add(const CorpusClip& clip) {
   std::string strings;
-  for (const std::string& text : {clip.id, clip.place.path.string(), clip.speaker, clip.text, clip.phonemes}) {
+  for (const std::string& text : {clip.id, clip.place.path.string(), clip.text, clip.phonemes}) {
     strings.append(text.c_str()).push_back('\0');
   }
   Line line;
@@ -158,9 +198,12 @@ void IndexWriter::add(const CorpusClip& clip) {
   state_->file.write(std::as_bytes(std::span(strings)));
   state_->lines.push_back(line);
   state_->lengths.push_back(clip.length);
+  state_->labels.push_back(state_->label(clip));
 }
 
-void IndexWriter::finish(const IndexStamp& stamp, const CorpusSummary& summary) {
+void IndexWriter::finish(const IndexStamp& stamp, CorpusSummary summary) {
+  summary.speakers = state_->speakers.names(), summary.languages = state_->languages.names();
+  for (const auto& [labels, time] : state_->times) summary.speaker_times.push_back(time);
   Header header;
   std::memcpy(header.magic, magic, sizeof(magic));
   header.version = version, header.header_bytes = sizeof(Header);
@@ -170,6 +213,8 @@ void IndexWriter::finish(const IndexStamp& stamp, const CorpusSummary& summary) 
   header.lines = state_->write_all(state_->lines);
   header.lengths = state_->write_all(state_->lengths);
   header.lengths_hash = hash_bytes(state_->lengths.data(), header.lengths.bytes);
+  header.labels = state_->write_all(state_->labels);
+  header.labels_hash = hash_bytes(state_->labels.data(), header.labels.bytes);
   const std::string text = to_text(summary);
   state_->align();
   header.summary = {state_->file.position(), text.size()};
@@ -199,6 +244,9 @@ struct CorpusIndex::State {
     for (const ClipLength& length : lengths) {
       if (length.mel_frames == 0 || length.tokens == 0) broken("has a clip without frames or tokens");
     }
+    labels = {reinterpret_cast<const ClipLabels*>(section(header.labels, sizeof(ClipLabels), header.clips).data()),
+              header.clips};
+    if (hash_bytes(labels.data(), labels.size_bytes()) != header.labels_hash) broken("has damaged labels");
     const std::span<const std::byte> text = section(header.summary, 1, header.summary.bytes);
     const std::string_view summary_text(reinterpret_cast<const char*>(text.data()), text.size());
     if (hash_text(summary_text) != header.summary_hash) broken("has a damaged summary");
@@ -206,6 +254,11 @@ struct CorpusIndex::State {
       summary = summary_from(summary_text);
     } catch (const Json::exception&) {
       broken("has a summary that cannot be read");
+    }
+    for (const ClipLabels& clip : labels) {
+      if (clip.speaker >= summary.speakers.size() || clip.language >= summary.languages.size()) {
+        broken("has a clip of an unknown speaker or language");
+      }
     }
   }
 
@@ -228,6 +281,7 @@ struct CorpusIndex::State {
   std::string_view strings;
   std::span<const Line> lines;
   std::span<const ClipLength> lengths;
+  std::span<const ClipLabels> labels;
   CorpusSummary summary;
 };
 
@@ -240,6 +294,7 @@ const fs::path& CorpusIndex::path() const { return state_->path; }
 const IndexStamp& CorpusIndex::stamp() const { return state_->header.stamp; }
 const CorpusSummary& CorpusIndex::summary() const { return state_->summary; }
 std::span<const ClipLength> CorpusIndex::lengths() const { return state_->lengths; }
+std::span<const ClipLabels> CorpusIndex::labels() const { return state_->labels; }
 
 uint64_t CorpusIndex::loaded_bytes(size_t number) const {
   const Line& line = state_->lines[number];
@@ -263,7 +318,6 @@ CorpusClip CorpusIndex::clip(size_t number) const {
   CorpusClip clip;
   clip.id = next();
   clip.place.path = next();
-  clip.speaker = next();
   clip.text = next();
   clip.phonemes = next();
   clip.place.first_byte = line.first_byte, clip.place.bytes = line.bytes, clip.place.part = line.part != 0;
@@ -271,6 +325,9 @@ CorpusClip CorpusIndex::clip(size_t number) const {
   clip.sample_rate = static_cast<int>(line.sample_rate);
   clip.first_sample = line.first_sample, clip.samples = line.samples, clip.wav = line.wav != 0;
   clip.length = state_->lengths[number];
+  clip.labels = state_->labels[number];
+  clip.speaker = state_->summary.speakers[clip.labels.speaker];
+  clip.language = state_->summary.languages[clip.labels.language];
   return clip;
 }
 

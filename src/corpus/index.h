@@ -25,9 +25,15 @@ struct ClipLength {
   uint32_t held_out : 1 = 0;  // for validation
 };
 
+// Who speaks a clip, and in which language: numbers in the summary's lists.
+struct ClipLabels {
+  uint32_t speaker = 0, language = 0;
+};
+
 struct CorpusClip {
   std::string id;
-  std::string speaker;
+  std::string speaker;  // empty: not named
+  std::string language;
   std::string text;      // cleaned
   std::string phonemes;  // empty: characters are the tokens
   ClipPlace place;       // with the size that the file had
@@ -37,6 +43,7 @@ struct CorpusClip {
   uint64_t samples = 0;
   bool wav = false;  // read as it lies in the file; others are decoded first
   ClipLength length;
+  ClipLabels labels;  // of a clip in an index
 
   double seconds() const { return static_cast<double>(samples) / sample_rate; }
   const std::string& symbols() const { return phonemes.empty() ? text : phonemes; }  // what becomes tokens
@@ -50,13 +57,22 @@ struct RejectedClip {
   int64_t line = 0;
 };
 
+// What one speaker says in one language.
+struct SpeakerTime {
+  ClipLabels labels;
+  int64_t clips = 0;
+  double seconds = 0;
+};
+
 // Everything about the corpus but its clips.
 struct CorpusSummary {
   std::vector<RejectedClip> rejected;
   std::vector<RejectedClip> truncated;  // accepted, but cut
   std::map<std::string, int64_t> sample_rates;
   std::map<std::string, int64_t> formats;
-  std::vector<std::string> speakers;
+  // Filled by the writer: names as the clips' labels number them, in the order in which they came.
+  std::vector<std::string> speakers, languages;
+  std::vector<SpeakerTime> speaker_times;
   std::vector<std::string> symbols;  // of the vocabulary
   double seconds = 0;
   double mel_mean = 0, mel_std = 1;
@@ -81,7 +97,8 @@ class IndexWriter {
 
   void add(const CorpusClip& clip);
   std::vector<ClipLength>& lengths();  // of the clips added, to be changed until `finish`
-  void finish(const IndexStamp& stamp, const CorpusSummary& summary);
+  const std::vector<ClipLabels>& labels() const;
+  void finish(const IndexStamp& stamp, CorpusSummary summary);
 
  private:
   struct State;
@@ -102,6 +119,7 @@ class CorpusIndex {
   const CorpusSummary& summary() const;
   size_t size() const { return lengths().size(); }
   std::span<const ClipLength> lengths() const;
+  std::span<const ClipLabels> labels() const;
   CorpusClip clip(size_t number) const;
   uint64_t loaded_bytes(size_t number) const;  // of that clip as the loader holds it; at once and unchecked
 

@@ -38,9 +38,10 @@ struct ShardClip {
 
 // One line of the index. The numbers that are known last have a fixed width, so that the line's length never changes.
 std::string index_line(const PackedClip& clip) {
-  return fmt::format(R"({{"id":{},"speaker":{},"text":{},"held_out":{},"first_byte":{:20},"bytes":{},"xxh64":"{}"}})",
-                     Json(clip.id).dump(), Json(clip.speaker).dump(), Json(clip.text).dump(), clip.held_out,
-                     clip.first_byte, clip.bytes, hash_hex(clip.hash)) +
+  return fmt::format(
+             R"({{"id":{},"speaker":{},"language":{},"text":{},"held_out":{},"first_byte":{:20},"bytes":{},"xxh64":"{}"}})",
+             Json(clip.id).dump(), Json(clip.speaker).dump(), Json(clip.language).dump(), Json(clip.text).dump(),
+             clip.held_out, clip.first_byte, clip.bytes, hash_hex(clip.hash)) +
          '\n';
 }
 
@@ -62,11 +63,12 @@ uint64_t packed_bytes(const CorpusClip& clip, bool original) {
 ShardClip plan_clip(const CorpusClip& clip, bool original) {
   ShardClip planned;
   planned.clip = clip;
-  planned.packed = {clip.id, clip.speaker, clip.text, clip.length.held_out != 0, 0, packed_bytes(clip, original), 0};
+  planned.packed = {
+      clip.id, clip.speaker, clip.language, clip.text, clip.length.held_out != 0, 0, packed_bytes(clip, original), 0};
   planned.audio_name = clip.id + (original ? extension_of(clip.place) : ".wav");
   planned.text_name = clip.id + ".json";
   try {
-    planned.text_json = Json{{"text", clip.text}, {"speaker", clip.speaker}}.dump();
+    planned.text_json = Json{{"text", clip.text}, {"speaker", clip.speaker}, {"language", clip.language}}.dump();
     planned.index_bytes = index_line(planned.packed).size();
   } catch (const Json::exception&) {
     fail("pack", "the id, speaker or text of {} is not UTF-8", clip.place.name());
@@ -211,6 +213,7 @@ PackedClip parse_line(std::string_view text, uint64_t file_bytes) {
   const Json line = Json::parse(text);
   PackedClip clip{line.at("id"),
                   line.at("speaker"),
+                  line.value("language", ""),
                   line.at("text"),
                   line.at("held_out").get<bool>(),
                   number(line, "first_byte"),

@@ -35,6 +35,7 @@ PackReport pack_corpus(const CorpusIndex& corpus, const std::filesystem::path& f
 struct PackedClip {
   std::string id;
   std::string speaker;
+  std::string language;
   std::string text;
   bool held_out = false;
   uint64_t first_byte = 0;  // of the shard

@@ -30,11 +30,11 @@ void read_lines(const fs::path& path, const std::function<void(const std::string
   if (file.bad()) fail("corpus", "{} cannot be read to its end", path.string());
 }
 
-// At most three fields: what follows the second pipe is one, whatever is in it.
-std::vector<std::string> split(const std::string& line) {
+// At most `count` fields: what follows the last pipe that counts is one, whatever is in it.
+std::vector<std::string> split(const std::string& line, size_t count) {
   std::vector<std::string> fields;
   for (size_t at = 0;;) {
-    const size_t pipe = fields.size() == 2 ? std::string::npos : line.find('|', at);
+    const size_t pipe = fields.size() + 1 == count ? std::string::npos : line.find('|', at);
     fields.push_back(line.substr(at, pipe - at));
     if (pipe == std::string::npos) return fields;
     at = pipe + 1;
@@ -42,15 +42,18 @@ std::vector<std::string> split(const std::string& line) {
 }
 
 CorpusRow metadata_row(const std::string& line, const std::string& format) {
-  const std::vector<std::string> fields = split(line);
+  const bool languages = format == "id|speaker|language|text", speakers = languages || format == "id|speaker|text";
+  const std::vector<std::string> fields = split(line, languages ? 4 : 3);
   const auto field = [&](size_t i) { return i < fields.size() ? fields[i] : std::string(); };
   CorpusRow row;
   row.id = field(0);
-  const size_t needed = format == "id|speaker|text" ? 3 : 2;
+  const size_t needed = languages ? 4 : speakers ? 3 : 2;
   if (fields.size() < needed) {
     row.problem = RejectionReason{Rejection::bad_row,
                                   fmt::format("the row has {} of the {} fields of {}", fields.size(), needed, format)};
-  } else if (needed == 3) {
+  } else if (languages) {
+    row.speaker = field(1), row.language = field(2), row.text = field(3);
+  } else if (speakers) {
     row.speaker = field(1), row.text = field(2);
   } else {
     row.text = field(2).empty() ? field(1) : field(2);
@@ -73,6 +76,7 @@ CorpusRow manifest_row(const std::string& line, const fs::path& folder) {
   const std::string path = text_of(json, "audio_filepath");
   row.id = text_of(json, "id").empty() ? fs::path(path).replace_extension().string() : text_of(json, "id");
   row.text = text_of(json, "text"), row.speaker = text_of(json, "speaker");
+  row.language = text_of(json, "language");
   if (const auto seconds = json.find("duration"); seconds != json.end() && seconds->is_number()) {
     row.seconds = seconds->get<double>();
   }
@@ -96,7 +100,8 @@ class ShardRows {
     for (const PackedClip& clip : packed) {
       CorpusRow row;
       row.line = ++number_;
-      row.id = clip.id, row.speaker = clip.speaker, row.text = clip.text, row.held_out = clip.held_out;
+      row.id = clip.id, row.speaker = clip.speaker, row.language = clip.language;
+      row.text = clip.text, row.held_out = clip.held_out;
       row.place = ClipPlace(shard_, clip.first_byte, clip.bytes), row.hash = clip.hash;
       take_(std::move(row));
     }
@@ -126,7 +131,7 @@ class ShardRows {
           return;
         }
         if (row_.text.empty()) row_.text = text_of(json, "text");
-        row_.speaker = text_of(json, "speaker");
+        row_.speaker = text_of(json, "speaker"), row_.language = text_of(json, "language");
       } else if (row_.text.empty() || ending != "txt") {
         row_.text = content;
       }

@@ -1,7 +1,7 @@
 // The rows of a corpus in any of the layouts it may have, one after the other:
 //   a folder with metadata.csv, or metadata_train.csv and metadata_eval.csv, and wavs/   (fields between pipes, no
-//   quoting) a JSON-lines manifest: audio_filepath, text, and perhaps id, speaker, duration a folder of tar shards:
-//   KEY.wav with KEY.txt or KEY.json, or packed by `prepare --pack`
+//   quoting) a JSON-lines manifest: audio_filepath, text, and perhaps id, speaker, language, duration a folder of tar
+//   shards: KEY.wav with KEY.txt or KEY.json, or packed by `prepare --pack`
 // UTF-8; a byte-order mark and CRLF are tolerated.
 #pragma once
 
@@ -21,7 +21,8 @@ namespace myxtts {
 struct CorpusRow {
   int64_t line = 0;  // counted from 1; in a tar, the clip's number
   std::string id;
-  std::string speaker;
+  std::string speaker;                     // empty: not named
+  std::string language;                    // empty: data.language
   std::string text;                        // the normalised text where there is one
   std::optional<ClipPlace> place;          // otherwise it is wavs/ID with one of the usual endings
   uint64_t hash = 0;                       // of its bytes, where a packed corpus tells; 0: not known

@@ -88,6 +88,7 @@ MelSums measure_mel(const MelSpec& mel, const CorpusClip& clip) {
 ScannedRow Scanner::check_text(const CorpusRow& row) const {
   ScannedRow scanned;
   scanned.clip.id = row.id, scanned.clip.speaker = row.speaker;
+  scanned.clip.language = row.language.empty() ? config_.data.language : row.language;
   scanned.clip.length.held_out = row.held_out ? 1 : 0;
   scanned.clip.place = row.place ? *row.place : ClipPlace(layout_.folder / "wavs" / (row.id + ".wav"));
   try {
@@ -101,7 +102,7 @@ ScannedRow Scanner::check_text(const CorpusRow& row) const {
                                 fmt::format("unknown character U+{:04X} in the text", static_cast<uint32_t>(letter))};
         }
       }
-      scanned.clip.text = clean_text(row.text, config_.data.language);
+      scanned.clip.text = clean_text(row.text, scanned.clip.language);
     });
     if (row.text.find_first_not_of(" \t\r\n") == std::string::npos)
       throw RejectionReason{Rejection::empty_text, "the text is empty"};

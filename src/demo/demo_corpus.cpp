@@ -14,38 +14,94 @@
 #include "demo/words.h"
 
 #include <mutex>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
 
 namespace myxtts {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* marker_name = "demo-corpus.txt";
-constexpr const char* espeak_variants[] = {"", "+f2", "+m3", "+f4", "+m1", "+f1", "+m7", "+f3"};
+// Voices of espeak-ng that sound like people, more or less.
+constexpr const char* espeak_variants[] = {
+    "",        "+f2",      "+m3",       "+f4",     "+m1",    "+f1",    "+m7",      "+f3",      "+m2",
+    "+f5",     "+m4",      "+m5",       "+m6",     "+m8",    "+klatt", "+klatt2",  "+klatt3",  "+Alex",
+    "+Andy",   "+Annie",   "+Gene",     "+Hugo",   "+Jacky", "+Lee",   "+Mario",   "+Michael", "+Mike",
+    "+adam",   "+belinda", "+benjamin", "+boris",  "+caleb", "+david", "+edward",  "+gustave", "+john",
+    "+linda",  "+marcelo", "+max",      "+miguel", "+pablo", "+paul",  "+pedro",   "+quincy",  "+rob",
+    "+robert", "+steph",   "+travis",   "+victor", "+zac",   "+anika", "+norbert", "+sandro",  "+shelby"};
+
+// How a speaker speaks by espeak-ng: a voice, and beyond the first round of voices a pitch and a rate of its own.
+struct EspeakSpeaker {
+  std::string variant;
+  int pitch = 50, words_per_minute = 175;  // espeak-ng's defaults
+};
+
+EspeakSpeaker espeak_speaker(int number) {
+  EspeakSpeaker speaker;
+  speaker.variant = espeak_variants[static_cast<size_t>(number) % std::size(espeak_variants)];
+  if (number < 8) return speaker;
+  Random random(static_cast<uint64_t>(number) * 7919);
+  speaker.pitch = static_cast<int>(random.uniform(25, 80));
+  speaker.words_per_minute = static_cast<int>(random.uniform(140, 210));
+  return speaker;
+}
 
 struct Row {
   std::string id;
   int speaker;
-  std::string text;
+  std::string language, text;
   uint64_t seed;
 };
 
+struct Text {
+  std::string language, text;
+};
+
+// LANGUAGE|TEXT, or a text in the first language.
+std::vector<Text> read_texts(const DemoCorpusSettings& settings) {
+  constexpr uint64_t longest = uint64_t{1} << 30;
+  std::vector<Text> texts;
+  std::istringstream lines(read_text_file(settings.texts, longest));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    const size_t pipe = line.find('|');
+    Text text{settings.languages.front(), line};
+    if (pipe != std::string::npos) text = {line.substr(0, pipe), line.substr(pipe + 1)};
+    if (text.text.find_first_not_of(" \t") != std::string::npos) texts.push_back(std::move(text));
+  }
+  if (texts.empty()) reject_input("demo-data", "{} holds no text", settings.texts.string());
+  return texts;
+}
+
+// Speakers in turn, languages and texts at random, so that none belongs to another.
 std::vector<Row> make_rows(const DemoCorpusSettings& settings) {
+  const std::vector<Text> texts = settings.texts.empty() ? std::vector<Text>() : read_texts(settings);
   std::vector<Row> rows;
   for (int i = 0; i < settings.clips; ++i) {
     const uint64_t seed = Random::mix(settings.seed * 1'000'003 + static_cast<uint64_t>(i));
     Random random(seed);
-    const int speaker = i % settings.speakers;
-    rows.push_back({fmt::format("demo-{:05}", i + 1), speaker, demo_sentence(settings.language, random), seed});
+    Text said;
+    if (texts.empty()) {
+      const size_t count = settings.languages.size();
+      said.language = count == 1 ? settings.languages.front() : settings.languages[random.below(count)];
+      said.text = demo_sentence(said.language, random);
+    } else {
+      said = texts[random.below(texts.size())];
+    }
+    rows.push_back({fmt::format("demo-{:05}", i + 1), i % settings.speakers, said.language, said.text, seed});
   }
   return rows;
 }
 
 std::vector<float> speak_with_espeak(const std::string& program, const Row& row, const DemoCorpusSettings& settings,
                                      const fs::path& scratch) {
-  const char* variant = espeak_variants[row.speaker % std::size(espeak_variants)];
-  const std::string language = settings.language == "en" ? "en-us" : settings.language;
+  const EspeakSpeaker speaker = espeak_speaker(row.speaker);
+  const std::string language = row.language == "en" ? "en-us" : row.language;
   const fs::path spoken = scratch / (row.id + ".espeak.wav");
-  const int status = run_program({program, "-v", language + variant, "-w", spoken.string(), "--", row.text});
+  const int status = run_program({program, "-v", language + speaker.variant, "-p", std::to_string(speaker.pitch), "-s",
+                                  std::to_string(speaker.words_per_minute), "-w", spoken.string(), "--", row.text});
   if (status != 0) fail("demo-data", "espeak-ng ended with status {} for '{}'", status, row.text);
   Clip clip = read_clip(spoken);
   fs::remove(spoken);
@@ -58,7 +114,14 @@ void check(const fs::path& folder, const DemoCorpusSettings& settings) {
       reject_input("demo-data", "--{} is '{}'", what, value, way_out("it must be one of {}", fmt::join(known, ", ")));
     }
   };
-  one_of("language", settings.language, demo_languages());
+  if (settings.languages.empty()) reject_input("demo-data", "--languages names none");
+  for (const std::string& language : settings.languages) {
+    if (settings.texts.empty()) one_of("languages", language, demo_languages());
+    if (settings.voice == "formant") one_of("languages", language, formant_languages());
+  }
+  if (!settings.texts.empty() && settings.voice == "formant") {
+    reject_input("demo-data", "--texts needs words that are spoken", way_out("add --voice espeak-ng"));
+  }
   one_of("voice", settings.voice, {"formant", "espeak-ng"});
   one_of("format", settings.format, {"wav", "flac", "mp3", "ogg"});
   if (settings.clips < 1 || settings.clips > 10'000'000) {
@@ -76,6 +139,24 @@ void check(const fs::path& folder, const DemoCorpusSettings& settings) {
     reject_input("demo-data", "{} holds something that is not a demo corpus", folder.string(),
                  way_out("name another folder"));
   }
+}
+
+void write_rows(const fs::path& folder, const std::vector<Row>& rows, const DemoCorpusSettings& settings) {
+  const bool labelled = settings.speakers > 1 || settings.languages.size() > 1 || !settings.texts.empty();
+  std::string lines;
+  for (const Row& row : rows) {
+    if (!labelled) {
+      lines += fmt::format("{}|{}|{}\n", row.id, row.text, row.text);
+      continue;
+    }
+    const nlohmann::ordered_json line = {{"audio_filepath", fmt::format("wavs/{}.{}", row.id, settings.format)},
+                                         {"text", row.text},
+                                         {"speaker", fmt::format("speaker-{}", row.speaker + 1)},
+                                         {"language", row.language}};
+    lines += line.dump() + "\n";
+  }
+  fs::remove(folder / (labelled ? "metadata.csv" : "manifest.jsonl"));  // an earlier demo's
+  write_file_atomically(folder / (labelled ? "manifest.jsonl" : "metadata.csv"), lines);
 }
 
 }  // namespace
@@ -113,12 +194,7 @@ DemoCorpusSummary make_demo_corpus(const fs::path& folder, const DemoCorpusSetti
     progress(++summary.clips);
   });
 
-  std::string metadata;
-  for (const Row& row : rows) {
-    metadata += settings.speakers == 1 ? fmt::format("{}|{}|{}\n", row.id, row.text, row.text)
-                                       : fmt::format("{}|speaker-{}|{}\n", row.id, row.speaker + 1, row.text);
-  }
-  write_file_atomically(folder / "metadata.csv", metadata);
+  write_rows(folder, rows, settings);
   return summary;
 }
 

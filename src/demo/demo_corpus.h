@@ -1,18 +1,21 @@
-// Generates a synthetic corpus in LJSpeech layout. Deterministic: equal settings and seed give equal bytes.
+// Generates a synthetic corpus: in LJSpeech layout, or as a JSON-lines manifest if it has several speakers or
+// languages. Deterministic: equal settings and seed give equal bytes.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace myxtts {
 
 struct DemoCorpusSettings {
   int clips = 100;
-  int speakers = 1;  // above 1, metadata.csv has the columns id|speaker|text
+  int speakers = 1;
   uint64_t seed = 1;
-  std::string language = "en";
+  std::vector<std::string> languages = {"en"};
+  std::filesystem::path texts;    // what to say, one text per line, perhaps LANGUAGE|TEXT; empty: made-up sentences
   std::string voice = "formant";  // or "espeak-ng", if installed
   std::string format = "wav";     // wav, flac, mp3, ogg
   int sample_rate = 22050;

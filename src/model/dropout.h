@@ -3,6 +3,7 @@
 // runs exact. Philox 4x32 with seven rounds (Salmon et al., 2011) gives 16 random bits to each of eight channels.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #ifdef __CUDACC__
@@ -22,7 +23,7 @@ struct Dropout {
   float scale = 1;               // of the kept ones: 1 / (1 - rate)
 };
 
-constexpr uint32_t dropout_threshold(double rate) { return static_cast<uint32_t>(rate * 65536 + 0.5); }
+inline uint32_t dropout_threshold(double rate) { return static_cast<uint32_t>(std::lround(rate * 65536)); }
 
 // Multipliers of eight adjacent channels: 0 or scale.
 MYXTTS_HOST_DEVICE inline void draw_dropout(const Dropout& dropout, int64_t row, int64_t position, int64_t group,

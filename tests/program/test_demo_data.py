@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import numpy as np
@@ -34,15 +35,38 @@ def test_clips_are_audible_and_as_asked(myxtts, tmp_path, kind, rate):
 
 
 def test_persian_and_several_speakers(myxtts, tmp_path):
-    done = myxtts("demo-data", tmp_path, "--clips", 6, "--speakers", 3, "--language", "fa")
-    assert "id|speaker|text" in done.stdout
-    rows = [line.split("|") for line in (tmp_path / "metadata.csv").read_text(encoding="utf-8").splitlines()]
-    assert {row[1] for row in rows} == {"speaker-1", "speaker-2", "speaker-3"}
-    assert all(any("\u0600" <= letter <= "\u06ff" for letter in row[2]) for row in rows)
-    config = tmp_path / "config.yaml"
-    config.write_text("data:\n  metadata_format: id|speaker|text\n  batch_size: 2\n")
-    assert "6 clips accepted, 0 rejected" in myxtts("prepare", tmp_path, "--config", config, "--language", "fa").stdout
-    assert "6 clips accepted, 0 rejected" in myxtts("prepare", tmp_path, "--config", config, "--text-tokens", "characters").stdout
+    myxtts("demo-data", tmp_path, "--clips", 6, "--speakers", 3, "--language", "fa")
+    rows = [json.loads(line) for line in (tmp_path / "manifest.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {row["speaker"] for row in rows} == {"speaker-1", "speaker-2", "speaker-3"}
+    assert all(row["language"] == "fa" and any("\u0600" <= letter <= "\u06ff" for letter in row["text"]) for row in rows)
+    done = myxtts("prepare", tmp_path, "--text-tokens", "characters", "--json", tmp_path / "found.json")
+    assert "6 clips accepted, 0 rejected" in done.stdout and "min by speaker-2 in fa" in done.stdout
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert [row["clips"] for row in found["speakers"]] == [2, 2, 2] and list(found["languages"]) == ["fa"]
+
+
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+def test_espeak_speaks_several_languages_and_given_texts(myxtts, tmp_path):
+    myxtts("demo-data", tmp_path / "two", "--clips", 12, "--speakers", 4, "--languages", "en,fa", "--voice", "espeak-ng")
+    rows = [json.loads(line) for line in (tmp_path / "two" / "manifest.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {row["language"] for row in rows} == {"en", "fa"}
+    assert {row["speaker"] for row in rows if row["language"] == "fa"} != {"speaker-1"}
+    # Each text is cleaned and pronounced in its own language, whatever data.language is.
+    assert "12 clips accepted, 0 rejected" in myxtts("prepare", tmp_path / "two").stdout
+    (tmp_path / "texts.txt").write_text("fr|bonjour tout le monde\ngood morning\n\n")
+    myxtts("demo-data", tmp_path / "given", "--clips", 8, "--texts", tmp_path / "texts.txt", "--voice", "espeak-ng")
+    said = {json.loads(line)["text"] for line in (tmp_path / "given" / "manifest.jsonl").read_text().splitlines()}
+    assert said == {"bonjour tout le monde", "good morning"}
+    assert "--voice espeak-ng" in myxtts("demo-data", tmp_path / "none", "--texts", tmp_path / "texts.txt", status=2).stderr
+
+
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+def test_a_language_that_espeak_does_not_know_is_rejected_row_by_row(myxtts, tmp_path):
+    myxtts("demo-data", tmp_path, "--clips", 3, "--speakers", 2)
+    manifest = tmp_path / "manifest.jsonl"
+    manifest.write_text(manifest.read_text().replace('"en"', '"xx-none"', 1))
+    done = myxtts("prepare", tmp_path)
+    assert "2 clips accepted, 1 rejected" in done.stdout and "does not support the language 'xx-none'" in done.stdout
 
 
 @pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")

@@ -10,6 +10,7 @@
 #include "text/utf8.h"
 
 #include <cmath>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -238,6 +239,11 @@ TEST_F(CorpusFolder, every_layout_is_read) {
   EXPECT_EQ(rows_of(folder, "id|speaker|text")[0].speaker, "Dr. A");
   write_file_atomically(folder / "pipes.csv", "a|spk|this | that\n");
   EXPECT_EQ(rows_of(folder / "pipes.csv", "id|speaker|text")[0].text, "this | that");
+  write_file_atomically(folder / "languages.csv", "a|spk|fa|this | that\nb|spk|fa\n");
+  rows = rows_of(folder / "languages.csv", "id|speaker|language|text");
+  EXPECT_EQ(rows[0].language, "fa");
+  EXPECT_EQ(rows[0].text, "this | that");
+  EXPECT_CONTAINS(rows[1].problem.value().text, "3 of the 4 fields");
 
   write_file_atomically(folder / "metadata_train.csv", "a|one\n");
   write_file_atomically(folder / "metadata_eval.csv", "b|two\n");
@@ -246,15 +252,16 @@ TEST_F(CorpusFolder, every_layout_is_read) {
   EXPECT_FALSE(rows[0].held_out);
   EXPECT_TRUE(rows[1].held_out);
 
-  write_file_atomically(
-      folder / "clips.jsonl",
-      "{\"audio_filepath\": \"wavs/a.wav\", \"text\": \"one\", \"speaker\": \"s\", \"duration\": 1.0}\n"
-      "nonsense\n{\"text\": \"no path\"}\n{\"audio_filepath\": \"../x.wav\", \"text\": \"x\"}\n"
-      "{\"audio_filepath\": \"wavs/b.wav\", \"text\": \"two\", \"duration\": 9.0}\n");
+  write_file_atomically(folder / "clips.jsonl",
+                        "{\"audio_filepath\": \"wavs/a.wav\", \"text\": \"one\", \"speaker\": \"s\", \"language\": "
+                        "\"fa\", \"duration\": 1.0}\n"
+                        "nonsense\n{\"text\": \"no path\"}\n{\"audio_filepath\": \"../x.wav\", \"text\": \"x\"}\n"
+                        "{\"audio_filepath\": \"wavs/b.wav\", \"text\": \"two\", \"duration\": 9.0}\n");
   rows = rows_of(folder / "clips.jsonl");
   ASSERT_EQ(rows.size(), 5U);
   EXPECT_EQ(rows[0].id, "wavs/a");
   EXPECT_EQ(rows[0].speaker, "s");
+  EXPECT_EQ(rows[0].language, "fa");
   EXPECT_CONTAINS(rows[1].problem.value().text, "JSON");
   EXPECT_CONTAINS(rows[2].problem.value().text, "audio_filepath");
   EXPECT_CONTAINS(rows[3].problem.value().text, "out of the corpus");
@@ -339,6 +346,27 @@ TEST_F(CorpusFolder, a_substitute_with_a_shorter_text_leaves_nothing_of_the_othe
       EXPECT_EQ(tokens.values<int32_t>()[row * static_cast<size_t>(tokens.dims[1]) + static_cast<size_t>(i)], 0);
     }
   }
+}
+
+TEST_F(CorpusFolder, the_share_is_held_out_of_every_speaker) {
+  std::string rows;
+  for (int i = 0; i < 60; ++i) {
+    const std::string id = fmt::format("c{}", i);
+    clip(id, 22050);
+    rows += fmt::format("{}|{}|some text\n", id, i < 40 ? "many" : i < 59 ? "some" : "one");
+  }
+  metadata(rows);
+  config.data.val_share = 0.1, config.data.metadata_format = "id|speaker|text";
+  const Corpus corpus = open();
+  std::map<std::string, int> held_out;
+  for (size_t i = 0; i < corpus.index.size(); ++i) {
+    const CorpusClip clip = corpus.clip(i);
+    held_out[clip.speaker] += clip.length.held_out;
+    EXPECT_EQ(clip.language, "en");
+  }
+  EXPECT_GE(held_out["many"], 4);
+  EXPECT_GE(held_out["some"], 1);
+  EXPECT_EQ(held_out["many"] + held_out["some"] + held_out["one"], 6);
 }
 
 TEST_F(CorpusFolder, a_clip_held_out_that_breaks_leaves_an_empty_row) {

@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "plan/batch_plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -24,6 +25,7 @@ CorpusClip make_clip(size_t number, Random& random) {
   CorpusClip clip;
   clip.id = fmt::format("clip-{}", number);
   clip.speaker = number % 3 == 0 ? "نیما" : "";
+  clip.language = number % 5 == 0 ? "fa" : "en";
   clip.text = "متن کوتاه";
   clip.place = ClipPlace(fs::path("wavs") / (clip.id + ".wav"));
   clip.place.bytes = 44 + 2 * number;
@@ -34,6 +36,10 @@ CorpusClip make_clip(size_t number, Random& random) {
   clip.length.tokens = 20 + static_cast<uint32_t>(random.below(150));
   clip.length.held_out = number % 50 == 0 ? 1 : 0;
   return clip;
+}
+
+size_t number_of(const std::vector<std::string>& names, const std::string& name) {
+  return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
 }
 
 class Index : public testing::Test {
@@ -64,6 +70,8 @@ TEST_F(Index, gives_back_what_was_written) {
     ASSERT_EQ(got.id, want.id);
     ASSERT_EQ(got.text, want.text);
     ASSERT_EQ(got.speaker, want.speaker);
+    ASSERT_EQ(got.language, want.language);
+    ASSERT_EQ(index.labels()[i].speaker, number_of(index.summary().speakers, want.speaker));
     ASSERT_EQ(got.place.path, want.place.path);
     ASSERT_EQ(got.place.bytes, want.place.bytes);
     ASSERT_EQ(got.first_sample, want.first_sample);
@@ -76,6 +84,11 @@ TEST_F(Index, gives_back_what_was_written) {
   EXPECT_EQ(index.summary().rejected.at(0).code, Rejection::missing);
   EXPECT_EQ(index.summary().symbols.size(), 2U);
   EXPECT_EQ(index.summary().mel_mean, -5.5);
+  EXPECT_EQ(index.summary().languages, (std::vector<std::string>{"fa", "en"}));
+  ASSERT_EQ(index.summary().speaker_times.size(), 4U);
+  int64_t clips = 0;
+  for (const SpeakerTime& time : index.summary().speaker_times) clips += time.clips;
+  EXPECT_EQ(clips, 1000);
 }
 
 TEST_F(Index, nothing_is_left_of_one_that_was_not_finished) {

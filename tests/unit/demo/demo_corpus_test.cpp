@@ -24,7 +24,7 @@ double rms(const std::vector<float>& samples) {
 
 TEST(DemoWords, every_letter_has_a_sound) {
   Random random(3);
-  for (const std::string& language : demo_languages()) {
+  for (const std::string& language : formant_languages()) {
     for (int i = 0; i < 300; ++i) {
       for (const char32_t letter : decode_utf8(demo_sentence(language, random))) {
         EXPECT_NE(find_grapheme(letter), nullptr) << language << " letter " << static_cast<uint32_t>(letter);
