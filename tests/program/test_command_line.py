@@ -23,7 +23,7 @@ def test_help_and_version(myxtts):
         (["demo-data", "x", "--clisp", "3"], "did you mean --clips?"),
         (["demo-data"], "DIR is required"),
         (["demo-data", "x", "--clips", "0"], "--clips is 0"),
-        (["demo-data", "x", "--language", "xx"], "--language is 'xx'"),
+        (["demo-data", "x", "--language", "xx"], "--languages is 'xx'"),
         (["demo-data", "x", "--format", "aac"], "one of wav, flac, mp3, ogg"),
         (["prepare", "/nowhere"], "/nowhere is neither a folder nor a file"),
         (["batches"], "give --train-data"),
