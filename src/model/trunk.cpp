@@ -213,7 +213,7 @@ at::Tensor feed_forward_backward(const at::Tensor& d_output, const at::Tensor& n
   at::Tensor gradient = project_backward(flat(d_output), saved.after_gelu, block.ffn_out, overwrite);
   gelu_backward(saved.before_gelu, gradient);
   const at::Tensor d_unfolded = project_backward(gradient, saved.unfolded, block.ffn_in, overwrite);
-  const at::Tensor d_near = fused_unfold_backward(d_unfolded, normed, mask.row_lengths);
+  at::Tensor d_near = fused_unfold_backward(d_unfolded, normed, mask.row_lengths);
   if (!block.depthwise.defined()) return d_near;
   return fused_depthwise_backward(d_near, normed, block.depthwise, mask.row_lengths, overwrite);
 }
