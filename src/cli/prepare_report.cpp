@@ -93,7 +93,7 @@ PrepareReport::PrepareReport(const std::string& where, const Corpus& corpus, con
 
 void PrepareReport::print(const Console& console) const {
   console.info("{}: {} accepted, {} rejected, {:.2f} hours", where_, counted(corpus_.index.size(), "clip"),
-               summary_.rejected.size(), summary_.seconds / 3600);
+               summary_.rejected.size(), summary_.hours());
   for (const auto& [format, count] : summary_.formats) console.info("  {} × {}", count, format);
   for (const auto& [rate, count] : summary_.sample_rates) {
     const bool same = rate == fmt::format("{}", corpus_.mel.sample_rate);
@@ -149,7 +149,7 @@ void PrepareReport::print_speakers(const Console& console) const {
 std::string PrepareReport::to_json() const {
   Json json;
   json["clips"] = corpus_.index.size() + summary_.rejected.size();
-  json["hours"] = summary_.seconds / 3600;
+  json["hours"] = summary_.hours();
   json["accepted"] = corpus_.index.size();
   json["rejected"] = json_of(summary_.rejected);
   json["truncated"] = json_of(summary_.truncated);
@@ -189,7 +189,7 @@ std::string PrepareReport::to_html() const {
   page.paragraph(
       fmt::format("{} accepted, {} rejected, {:.2f} hours. Padding {:.1f} % of all frames in {}; one fixed "
                   "shape would pad {:.1f} %.",
-                  counted(corpus_.index.size(), "clip"), summary_.rejected.size(), summary_.seconds / 3600,
+                  counted(corpus_.index.size(), "clip"), summary_.rejected.size(), summary_.hours(),
                   100 * plan_.padding, counted(plan_.shapes.size(), "static shape"), 100 * padding_of_one_shape_));
   page.chart(chart_of("Lengths of the clips", "mel frames", frames_));
   page.chart(chart_of("Lengths of the texts", "tokens", tokens_));

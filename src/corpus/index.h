@@ -75,6 +75,7 @@ struct CorpusSummary {
   std::vector<SpeakerTime> speaker_times;
   std::vector<std::string> symbols;  // of the vocabulary
   double seconds = 0;
+  double hours() const { return seconds / 3600; }
   double mel_mean = 0, mel_std = 1;
   int64_t mel_measured_clips = 0;  // how many the mean was taken from
   bool deep = false;               // every clip was decoded

@@ -3,14 +3,10 @@
 // runs exact. Philox 4x32 with seven rounds (Salmon et al., 2011) gives 16 random bits to each of eight channels.
 #pragma once
 
+#include "base/host_device.h"
+
 #include <cmath>
 #include <cstdint>
-
-#ifdef __CUDACC__
-#define MYXTTS_HOST_DEVICE __host__ __device__
-#else
-#define MYXTTS_HOST_DEVICE
-#endif
 
 namespace myxtts {
 

@@ -35,7 +35,7 @@ StepSettings settings_of(const Config& config, at::Device device) {
 
 struct StepConsumer::State {
   State(const Config& config_, const Corpus& corpus, const BatchPlan& plan, const Mode& mode)
-      : config(fit_settings(config_, corpus.index.summary().seconds / 3600)),
+      : config(fit_settings(config_, corpus.index.summary().hours())),
         device(torch_device(mode.model_device)),
         trainable(describe_voice(config, corpus), {}, step_policy(config, device.is_cuda()).fused),
         step(trainable, settings_of(config, device)),

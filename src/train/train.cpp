@@ -61,8 +61,6 @@ OptimizerSettings optimizer_settings(const TrainingConfig& training) {
   return settings;
 }
 
-double hours_of(const Corpus& corpus) { return corpus.index.summary().seconds / 3600; }
-
 RunPosition begin_position(const Resumed& resumed, const RunPlan& plan, const RunLog& log) {
   RunPosition position = resumed.header.position;
   if (position.plan != plan.hash) {
@@ -127,7 +125,7 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   log.say("{} voice of {:.1f} million parameters on {} in {}", input.config.model.size,
           static_cast<double>(parameters) / 1e6, device.is_cpu() ? "the CPU" : device_name(number),
           settings.policy.bfloat16 ? "bfloat16 with float masters" : "float");
-  log.say("{:.2f} hours of speech as {}: {} steps, learning rate {}, dropout {}", hours_of(input.corpus),
+  log.say("{:.2f} hours of speech as {}: {} steps, learning rate {}, dropout {}", input.corpus.index.summary().hours(),
           input.corpus.text_tokens, plan.total_steps, training.learning_rate, description.config.training.dropout);
   if (resumed) position = begin_position(*resumed, plan, log);
   log.set_settings(report_settings(input, plan, parameters, device));
@@ -140,7 +138,7 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
 }  // namespace
 
 TrainSummary train(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
-  const Config config = fit_settings(input.config, hours_of(input.corpus));
+  const Config config = fit_settings(input.config, input.corpus.index.summary().hours());
   try {
     return run({config, input.corpus, input.validation, input.mode, input.reset}, listener, stop);
   } catch (const c10::OutOfMemoryError& error) {
