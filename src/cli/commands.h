@@ -24,6 +24,7 @@ struct Program {
 void add_config_command(CLI::App& app, Program& program);
 void add_train_command(CLI::App& app, Program& program);
 void add_synth_command(CLI::App& app, Program& program);
+void add_speakers_command(CLI::App& app, Program& program);
 void add_prepare_command(CLI::App& app, Program& program);
 void add_batches_command(CLI::App& app, Program& program);
 void add_mel_command(CLI::App& app, Program& program);

@@ -80,6 +80,7 @@ int run(int count, char** arguments) {
       "--no-progress", [&] { program.console.progress = false; }, "no progress bar");
   add_train_command(app, program);
   add_synth_command(app, program);
+  add_speakers_command(app, program);
   add_prepare_command(app, program);
   add_batches_command(app, program);
   add_mel_command(app, program);

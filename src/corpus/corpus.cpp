@@ -313,6 +313,30 @@ CorpusClip Corpus::clip(size_t number) const {
   return clip;
 }
 
+namespace {
+
+std::vector<int32_t> numbers_in(const std::vector<std::string>& names, const std::vector<std::string>& known) {
+  std::map<std::string, int32_t> numbers;
+  for (size_t i = 0; i < known.size(); ++i) numbers.emplace(known[i], static_cast<int32_t>(i));
+  std::vector<int32_t> found;
+  for (const std::string& name : names) found.push_back(numbers.contains(name) ? numbers[name] : -1);
+  return found;
+}
+
+int32_t number_of(const std::vector<int32_t>& numbers, uint32_t label) {
+  return numbers.empty() ? static_cast<int32_t>(label) : numbers[label];
+}
+
+}  // namespace
+
+void Corpus::number_as(const std::vector<std::string>& speakers, const std::vector<std::string>& languages) {
+  speaker_numbers = numbers_in(index.summary().speakers, speakers);
+  language_numbers = numbers_in(index.summary().languages, languages);
+}
+
+int32_t Corpus::speaker_number(const ClipLabels& labels) const { return number_of(speaker_numbers, labels.speaker); }
+int32_t Corpus::language_number(const ClipLabels& labels) const { return number_of(language_numbers, labels.language); }
+
 Corpus open_corpus(const fs::path& where, const Config& wanted, const PrepareOptions& options) try {
   Config config = wanted;
   config.data.text_tokens = text_tokens_of(wanted.data, options);

@@ -22,7 +22,7 @@ struct PrepareOptions {
   std::function<void(const std::string&)> say = {};  // why an index is rebuilt, what the tokens are
 };
 
-// Immutable; any thread.
+// Immutable once its speakers are numbered; any thread.
 struct Corpus {
   std::filesystem::path folder;
   MelSpec mel;
@@ -30,9 +30,17 @@ struct Corpus {
   Vocabulary vocabulary;
   std::string text_tokens;  // characters or phonemes
   bool blank_tokens = false;
+  // Numbers of its speakers and languages in the voice that is trained on it, -1 for one that the voice does not know;
+  // empty: those of the index.
+  std::vector<int32_t> speaker_numbers = {}, language_numbers = {};
 
   // With its path as it can be opened.
   CorpusClip clip(size_t number) const;
+
+  // Numbers speakers and languages as `speakers` and `languages` do.
+  void number_as(const std::vector<std::string>& speakers, const std::vector<std::string>& languages);
+  int32_t speaker_number(const ClipLabels& labels) const;
+  int32_t language_number(const ClipLabels& labels) const;
 };
 
 Corpus open_corpus(const std::filesystem::path& where, const Config& config, const PrepareOptions& options);

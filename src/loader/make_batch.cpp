@@ -4,24 +4,46 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 namespace myxtts {
 
+namespace {
+
+// A row of a computed array: zeros, but for what it is filled with last.
+class MelRow {
+ public:
+  MelRow(const Array& array, size_t row) : n_mels_(static_cast<size_t>(array.dims[2])) {
+    const size_t values = static_cast<size_t>(array.dims[1]) * n_mels_;
+    values_ = array.values<float>().subspan(row * values, values);
+    std::ranges::fill(values_, 0.0F);
+  }
+
+  void fill(MelCpu& mel, const CorpusClip& clip, const std::vector<float>& samples) {
+    mel.compute(samples, values_.first(clip.length.mel_frames * n_mels_));
+  }
+
+ private:
+  size_t n_mels_;
+  std::span<float> values_;
+};
+
+}  // namespace
+
 uint64_t make_cpu_row(const RowBuilder& builder, MelCpu& mel, Batch& batch, std::byte* host, size_t row,
                       uint32_t planned, std::vector<BadClip>& bad) {
-  const Array& out = batch["mel"];
-  const auto row_values = static_cast<size_t>(out.dims[1] * out.dims[2]);
-  const std::span<float> values = out.values<float>().subspan(row * row_values, row_values);
-  size_t filled = 0;
+  MelRow main(batch["mel"], row);
+  std::optional<MelRow> reference;
+  if (builder.has_references()) reference.emplace(batch["reference"], row);
   uint64_t bytes = 0;
   builder.clear(batch, host, row);
-  builder.build(batch, host, row, planned, bad, [&](const CorpusClip& clip) {
-    const std::vector<float> samples = read_used_part(builder.corpus(), clip);
-    const size_t count = clip.length.mel_frames * static_cast<size_t>(out.dims[2]);
-    mel.compute(samples, values.first(count));
-    filled = count, bytes = clip.place.bytes;
-  });
-  std::fill(values.begin() + static_cast<std::ptrdiff_t>(filled), values.end(), 0.0F);
+  builder.build(
+      batch, host, row, planned, bad,
+      [&](const CorpusClip& clip) {
+        main.fill(mel, clip, read_used_part(builder.corpus(), clip));
+        bytes = clip.place.bytes;
+      },
+      [&](const CorpusClip& clip) { reference->fill(mel, clip, read_used_part(builder.corpus(), clip)); });
   return bytes;
 }
 
@@ -33,7 +55,7 @@ BatchLease make_batch(const RowBuilder& builder, const PlannedBatch& planned, si
   const auto owned = std::make_shared<Owned>();
   Batch& batch = owned->batch;
   const size_t rows = planned.clips.size();
-  batch.index = planned.index;
+  batch.epoch = planned.epoch, batch.index = planned.index;
   batch.clips = planned.clips;
   batch.lengths.resize(rows);
   builder.declare(batch, planned.shape);

@@ -31,6 +31,17 @@ const ArraySpec specs[] = {
        return Dims{d.rows, d.mel_frames, d.n_mels};
      },
      nullptr},
+    {"speaker", DType::int32, [](const BatchDims& d) { return Dims{d.rows}; },
+     [](const RowValues& values, std::byte* row) { put(row, values.speaker); }},
+    {"language", DType::int32, [](const BatchDims& d) { return Dims{d.rows}; },
+     [](const RowValues& values, std::byte* row) { put(row, values.language); }},
+    {"reference", DType::float32,
+     [](const BatchDims& d) {
+       return Dims{d.rows, reference_frames, d.n_mels};
+     },
+     nullptr},
+    {"reference_lengths", DType::int32, [](const BatchDims& d) { return Dims{d.rows}; },
+     [](const RowValues& values, std::byte* row) { put(row, values.reference_frames); }},
 };
 
 }  // namespace
@@ -53,10 +64,22 @@ const std::vector<std::string>& voice_arrays() {
   return arrays;
 }
 
+const std::vector<std::string>& conditioned_voice_arrays() {
+  static const std::vector<std::string> arrays = [] {
+    std::vector<std::string> all = voice_arrays();
+    all.insert(all.end(), {"speaker", "language", "reference", "reference_lengths"});
+    return all;
+  }();
+  return arrays;
+}
+
 RowBuilder::RowBuilder(const Corpus& corpus, const BatchPlan& plan, const std::vector<std::string>& arrays,
                        uint64_t world_size)
     : corpus_(corpus), plan_(plan) {
   for (const std::string& name : arrays) specs_.push_back(&array_spec(name));
+  if (std::ranges::find(arrays, "reference") != arrays.end()) {
+    references_.emplace(corpus.index.lengths(), corpus.index.labels(), uint32_t{reference_frames}, plan.seed());
+  }
   for (const Shape& shape : plan.shapes()) {
     const int64_t rows = shape.batch_size / static_cast<int64_t>(std::max<uint64_t>(1, world_size));
     Batch batch;
@@ -123,11 +146,12 @@ RowValues RowBuilder::read(const CorpusClip& clip) const {
   }
   values.length = {static_cast<int32_t>(values.tokens.size()), static_cast<int32_t>(clip.length.mel_frames),
                    clip.seconds()};
+  values.speaker = corpus_.speaker_number(clip.labels), values.language = corpus_.language_number(clip.labels);
   return values;
 }
 
 RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t planned, std::vector<BadClip>& bad,
-                            const std::function<void(const CorpusClip&)>& load_samples) const {
+                            const LoadSamples& load_samples, const LoadSamples& load_reference) const {
   constexpr uint64_t max_substitutes = 64;
   uint32_t candidate = planned;
   for (uint64_t attempt = 0; candidate != no_clip && attempt <= max_substitutes; ++attempt) {
@@ -137,6 +161,7 @@ RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t 
       load_samples(clip);
       for (BadClip& one : bad) one.replaced_by = clip.id;
       batch.clips[row] = candidate;
+      if (references_) values.reference_frames = take_reference(batch.epoch, candidate, load_reference);
       fill(batch, host, row, values);
       return values;
     } catch (const Error& error) {
@@ -150,6 +175,36 @@ RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t 
   }
   batch.clips[row] = no_clip;
   return {};
+}
+
+uint64_t RowBuilder::reference_samples(int sample_rate) const {
+  int64_t samples = reference_frames * corpus_.mel.hop_length;
+  while (corpus_.mel.frames(samples) > reference_frames) samples -= corpus_.mel.hop_length;
+  return static_cast<uint64_t>(samples) * static_cast<uint64_t>(sample_rate) /
+         static_cast<uint64_t>(corpus_.mel.sample_rate);
+}
+
+RowBuilder::Reference RowBuilder::reference_of(uint64_t epoch, uint32_t clip) const {
+  Reference reference{references_->reference_of(epoch, clip), {}};
+  reference.clip = corpus_.clip(reference.number);
+  CorpusClip& part = reference.clip;
+  const uint64_t wanted = reference_samples(part.sample_rate);
+  part.first_sample += references_->first_sample(epoch, clip, part.samples, wanted);
+  part.samples = std::min(part.samples, wanted);
+  const ResampleFilter filter(part.sample_rate, corpus_.mel.sample_rate);
+  const int64_t frames = corpus_.mel.frames(static_cast<int64_t>(filter.output_length(part.samples)));
+  part.length.mel_frames = static_cast<uint32_t>(std::min(frames, reference_frames));
+  return reference;
+}
+
+int32_t RowBuilder::take_reference(uint64_t epoch, uint32_t clip, const LoadSamples& load_reference) const {
+  const Reference reference = reference_of(epoch, clip);
+  try {
+    load_reference(reference.clip);
+    return static_cast<int32_t>(reference.clip.length.mel_frames);
+  } catch (const Error&) {
+    return 0;
+  }
 }
 
 std::vector<float> read_used_part(const Corpus& corpus, const CorpusClip& clip) {

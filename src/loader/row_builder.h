@@ -8,9 +8,11 @@
 #include "corpus/corpus.h"
 #include "loader/batch.h"
 #include "plan/batch_plan.h"
+#include "plan/reference_plan.h"
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,8 @@ struct BatchDims {
 struct RowValues {
   std::vector<uint16_t> tokens;
   RowLength length;
+  int32_t speaker = 0, language = 0;  // in the voice; -1: not known to it
+  int32_t reference_frames = 0;       // 0: there is no reference
 };
 
 struct ArraySpec {
@@ -40,6 +44,8 @@ std::vector<std::string> array_names();
 
 // What a voice is trained on. The order is that of the content hash.
 const std::vector<std::string>& voice_arrays();
+// A voice that knows speakers, languages and references.
+const std::vector<std::string>& conditioned_voice_arrays();
 
 constexpr size_t aligned_bytes(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -69,10 +75,25 @@ class RowBuilder {
   void clear(Batch& batch, std::byte* host, size_t row) const;
 
   // Fills the row, which is clear, from its planned clip or, while that fails, from the substitutes that the plan
-  // names: `load_samples` is called with each and throws Error if its samples cannot be used. A plan that visits every
-  // clip has no substitutes: the row stays empty. Clips that failed are added to `bad`. Returns what the row holds.
+  // names: `load_samples` is called with each and throws Error if its samples cannot be used. Then `load_reference` is
+  // called with the clip's reference, if the batch has one. A plan that visits every clip has no substitutes: the row
+  // stays empty. Clips that failed are added to `bad`. Returns what the row holds.
+  using LoadSamples = std::function<void(const CorpusClip&)>;
   RowValues build(Batch& batch, std::byte* host, size_t row, uint32_t planned, std::vector<BadClip>& bad,
-                  const std::function<void(const CorpusClip&)>& load_samples) const;
+                  const LoadSamples& load_samples, const LoadSamples& load_reference) const;
+
+  bool has_references() const { return references_.has_value(); }
+  // The stretch that shows how the clip's speaker sounds, as a clip of its own, and its number in the index.
+  struct Reference {
+    uint32_t number = 0;
+    CorpusClip clip;
+  };
+  Reference reference_of(uint64_t epoch, uint32_t clip) const;
+  uint32_t reference_number(uint64_t epoch, uint32_t clip) const { return references_->reference_of(epoch, clip); }
+  // Loads it and returns its frames; 0 if it cannot be read. A row without a reference is trained on all the same, and
+  // the clip is reported when its own turn comes.
+  int32_t take_reference(uint64_t epoch, uint32_t clip, const LoadSamples& load_reference) const;
+  uint64_t reference_samples(int sample_rate) const;  // of the longest stretch, at a clip's own rate
 
  private:
   std::vector<Array> declare_arrays(const Shape& shape, int64_t rows) const;
@@ -83,6 +104,7 @@ class RowBuilder {
   std::vector<const ArraySpec*> specs_;
   std::vector<std::vector<Array>> declared_;  // per shape, so that a batch is declared without allocating
   size_t max_host_bytes_ = 0, max_computed_bytes_ = 0;
+  std::optional<ReferencePlan> references_;
 };
 
 // Samples of the clip that are used, at the mel's rate. Throws Error if they are not what the index holds.

@@ -27,7 +27,6 @@ BatchLease SlowLoader::next(StreamHandle) {
   const BatchLease made =
       make_batch(builder_, plan_.batch(epoch_, index_++, options_.rank, options_.world_size), /*threads=*/1);
   const auto batch = std::make_shared<Batch>(*made);  // its arrays stay in what was made
-  batch->epoch = epoch_;
   BatchTimes& times = batch->times;
   times.planned_ns = times.reading_ns = start_ns, times.rows_done_ns = times.finished_ns = now_ns();
   const double took_s = static_cast<double>(times.finished_ns - start_ns) * 1e-9;

@@ -21,13 +21,27 @@ constexpr double sigma_min = 1e-4;  // noise level at the end of the flow
 constexpr double duration_dropout = 5, max_duration_dropout = 0.5;
 
 // First dropout site of each part; a trunk has two per block.
-enum Site : uint32_t { embedding_site = 0, duration_site = 100, encoder_site = 1000, decoder_site = 2000 };
+enum Site : uint32_t {
+  embedding_site = 0,
+  duration_site = 100,
+  encoder_site = 1000,
+  decoder_site = 2000,
+  reference_site = 3000
+};
 
 at::Tensor masked_sum(const at::Tensor& values, const at::Tensor& valid) {
   return at::where(valid, values, at::zeros({}, values.options())).sum();
 }
 
+// Rows of a table by products with ones and zeros, because the gradient of a product is deterministic; -1: zeros.
+at::Tensor rows_of(const at::Tensor& table, const at::Tensor& numbers) {
+  const at::Tensor one_hot = numbers.unsqueeze(-1) == at::arange(table.size(0), numbers.options());
+  return at::matmul(one_hot.to(table.scalar_type()), table);
+}
+
 }  // namespace
+
+const Inspect Voice::no_inspect = {};
 
 Voice::Block Voice::add_block(const std::string& name, int64_t width, bool decoder) {
   const double init_std = 1 / std::sqrt(static_cast<double>(width));
@@ -91,7 +105,27 @@ Voice::Voice(const VoiceSpec& spec, bool fused) : spec_(spec), fused_(fused) {
   final_modulation_bias_ = layout_.add("decoder.final.modulation.bias", {2 * decoder_width}, 0);
   decoder_out_ = layout_.add("decoder.out.weight", {spec.n_mels, decoder_width}, 0);
   decoder_out_bias_ = layout_.add("decoder.out.bias", {spec.n_mels}, 0);
+  if (spec.conditioned()) add_condition();
   layout_.arrange();
+}
+
+void Voice::add_condition() {
+  const auto fan_in = [](int64_t inputs) { return 1 / std::sqrt(static_cast<double>(inputs)); };
+  constexpr int64_t width = reference_width;
+  speaker_table_ = layout_.add("speakers.table", {spec_.speakers, condition_width}, 1);
+  language_table_ = layout_.add("languages.table", {std::max<int64_t>(1, spec_.languages), condition_width}, 1);
+  reference_in_ = layout_.add("reference.in.weight", {width, spec_.n_mels}, fan_in(spec_.n_mels));
+  reference_in_bias_ = layout_.add("reference.in.bias", {width}, 0);
+  for (int64_t i = 0; i < reference_blocks; ++i) {
+    reference_.push_back(add_block("reference.blocks." + std::to_string(i), width, false));
+  }
+  reference_norm_ = layout_.add("reference.norm", {width}, 0, 1);
+  reference_out_ = layout_.add("reference.out.weight", {condition_width, width}, fan_in(width));
+  reference_out_bias_ = layout_.add("reference.out.bias", {condition_width}, 0);
+  const double init_std = fan_in(condition_width);
+  encoder_condition_ = layout_.add("encoder.condition.weight", {spec_.size.encoder_width, condition_width}, init_std);
+  duration_condition_ = layout_.add("duration.condition.weight", {spec_.size.encoder_width, condition_width}, init_std);
+  decoder_condition_ = layout_.add("decoder.condition.weight", {spec_.size.decoder_width, condition_width}, init_std);
 }
 
 Trunk Voice::trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const {
@@ -115,9 +149,12 @@ at::Tensor Voice::run(const Trunk& trunk, const at::Tensor& x, const at::Tensor&
 
 // Two convolutions with a norm each; in voices of version 0.1 one linear layer.
 at::Tensor Voice::predict_durations(const Weights& weights, const at::Tensor& encoded, const at::Tensor& lengths,
-                                    const DropoutKey& dropout_key) const {
-  const DropoutKey stronger{dropout_key.key, std::min(duration_dropout * dropout_key.rate, max_duration_dropout)};
+                                    const Pass& pass) const {
+  const DropoutKey stronger{pass.dropout.key, std::min(duration_dropout * pass.dropout.rate, max_duration_dropout)};
   at::Tensor hidden = encoded;
+  if (pass.condition.defined()) {
+    hidden = hidden + at::linear(pass.condition, weights[duration_condition_]).unsqueeze(1);
+  }
   for (size_t i = 0; i < duration_.size(); ++i) {
     const DurationLayer& layer = duration_[i];
     const at::Tensor& weight = weights[layer.weight];
@@ -130,34 +167,40 @@ at::Tensor Voice::predict_durations(const Weights& weights, const at::Tensor& en
 }
 
 Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths,
-                             const DropoutKey& dropout_key, const Inspect& inspect) const {
+                             const Pass& pass) const {
+  const Inspect& inspect = pass.inspect;
   const at::ScalarType type = weights[embedding_].scalar_type();
   // A one-hot product instead of a lookup, because its gradient is a deterministic product too.
   const at::Tensor one_hot = (tokens.unsqueeze(-1) == at::arange(spec_.vocabulary, tokens.options())).to(type);
   Trunk trunk = trunk_of(weights, encoder_, false);
   trunk.name = "encoder";
   trunk.norm = weights[encoder_norm_];
-  trunk.dropout = dropout_key, trunk.first_site = encoder_site;
-  const at::Tensor embedded = dropout(at::matmul(one_hot, weights[embedding_]), dropout_key, embedding_site);
+  trunk.dropout = pass.dropout, trunk.first_site = encoder_site;
+  at::Tensor embedded = dropout(at::matmul(one_hot, weights[embedding_]), pass.dropout, embedding_site);
+  if (pass.condition.defined()) {
+    embedded = embedded + at::linear(pass.condition, weights[encoder_condition_]).unsqueeze(1);
+  }
   const at::Tensor x = run(trunk, embedded, lengths, inspect);
   Encoded encoded;
   encoded.mu = at::linear(x, weights[mu_weight_], weights[mu_bias_]).to(at::kFloat);
-  encoded.log_durations = predict_durations(weights, x.detach(), lengths, dropout_key);
+  encoded.log_durations = predict_durations(weights, x.detach(), lengths, pass);
   if (inspect) inspect("encoder.mu", encoded.mu), inspect("duration", encoded.log_durations);
   return encoded;
 }
 
 at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const at::Tensor& time,
-                         const at::Tensor& lengths, const DropoutKey& dropout_key, const Inspect& inspect) const {
+                         const at::Tensor& lengths, const Pass& pass) const {
+  const Inspect& inspect = pass.inspect;
   const at::ScalarType type = weights[decoder_in_].scalar_type();
   const int64_t rows = input.size(0), width = spec_.size.decoder_width;
   const at::Tensor sinusoids = time_embedding(time, time_embedding_width).to(type);
-  const at::Tensor condition =
-      at::silu(at::linear(at::silu(at::linear(sinusoids, weights[time_in_], weights[time_in_bias_])),
-                          weights[time_out_], weights[time_out_bias_]));
+  at::Tensor hidden = at::linear(at::silu(at::linear(sinusoids, weights[time_in_], weights[time_in_bias_])),
+                                 weights[time_out_], weights[time_out_bias_]);
+  if (pass.condition.defined()) hidden = hidden + at::linear(pass.condition, weights[decoder_condition_]);
+  const at::Tensor condition = at::silu(hidden);
   Trunk trunk = trunk_of(weights, decoder_, true);
   trunk.name = "decoder";
-  trunk.dropout = dropout_key, trunk.first_site = decoder_site;
+  trunk.dropout = pass.dropout, trunk.first_site = decoder_site;
   std::vector<at::Tensor> tables;
   for (const size_t table : tables_) tables.push_back(weights[table]);
   trunk.modulation = at::linear(condition, weights[modulation_], weights[modulation_bias_]).view({rows, 6, width}) +
@@ -190,7 +233,8 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
   const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1).to(at::kFloat);
   const at::Tensor valid_tokens = batch.text_lengths.sum().clamp_min(1).to(at::kFloat);
 
-  const Encoded encoded = encode(weights, batch.tokens, batch.text_lengths, noise.dropout, inspect);
+  const Pass pass{condition_of(weights, batch, noise, inspect), noise.dropout, inspect};
+  const Encoded encoded = encode(weights, batch.tokens, batch.text_lengths, pass);
   VoiceLosses losses;
   losses.mu = encoded.mu.detach();
   const Alignment alignment = align_frames(mel, losses.mu, batch.text_lengths, batch.mel_lengths);
@@ -206,7 +250,7 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
     const FlowFrames frames{mel, noise.noise, noise.time, losses.token_of_frame, sigma_min};
     const DecoderInput input = decoder_input(frames, encoded.mu);
     prior_squares = input.squares;
-    flow_error = flow_squared_error(frames, decode(weights, input.input, noise.time, batch.mel_lengths, noise.dropout));
+    flow_error = flow_squared_error(frames, decode(weights, input.input, noise.time, batch.mel_lengths, pass));
   } else {
     const at::Tensor valid = (losses.token_of_frame >= 0).unsqueeze(-1);
     const at::Tensor path = losses.token_of_frame.unsqueeze(-1) == token;
@@ -215,8 +259,7 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
     const at::Tensor time = noise.time.view({-1, 1, 1});
     const at::Tensor x = (1 - (1 - sigma_min) * time) * noise.noise + time * mel;
     const at::Tensor target = mel - (1 - sigma_min) * noise.noise;
-    const at::Tensor flow =
-        decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths, noise.dropout, inspect);
+    const at::Tensor flow = decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths, pass);
     flow_error = masked_sum((flow.to(at::kFloat) - target).square(), valid);
   }
   const at::Tensor prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));
@@ -227,28 +270,85 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
   return losses;
 }
 
+at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& mel, const at::Tensor& lengths,
+                                    const DropoutKey& dropout_key, const Inspect& inspect) const {
+  const at::Tensor normalised = ((mel - spec_.mel_mean) / spec_.mel_std).to(weights[reference_in_].scalar_type());
+  Trunk trunk = trunk_of(weights, reference_, false);
+  trunk.name = "reference";
+  trunk.norm = weights[reference_norm_];
+  trunk.dropout = dropout_key, trunk.first_site = reference_site;
+  const at::Tensor x =
+      run(trunk, at::linear(normalised, weights[reference_in_], weights[reference_in_bias_]), lengths, inspect);
+  // The mean over valid frames, as a product so that its gradient is one too.
+  const at::Tensor valid = at::arange(mel.size(1), lengths.options()) < lengths.unsqueeze(1);
+  const at::Tensor share = valid.to(x.scalar_type()) / lengths.clamp_min(1).unsqueeze(1).to(x.scalar_type());
+  const at::Tensor mean = at::bmm(share.unsqueeze(1), x).squeeze(1);
+  return rms_norm(at::linear(mean, weights[reference_out_], weights[reference_out_bias_]));
+}
+
+at::Tensor Voice::language_vectors(const Weights& weights, const at::Tensor& languages) const {
+  return rms_norm(rows_of(weights[language_table_], languages));
+}
+
+at::Tensor Voice::condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                               const Inspect& inspect) const {
+  if (!spec_.conditioned()) return {};
+  constexpr double reference_share = 0.5;
+  const at::Tensor choice = noise.choice.unbind(1).front(), kept = noise.choice.unbind(1).back();
+  const at::Tensor from_table = rms_norm(rows_of(weights[speaker_table_], batch.speaker));
+  const at::Tensor from_reference =
+      encode_references(weights, batch.reference, batch.reference_lengths, noise.dropout, inspect);
+  // A speaker whom the table does not know has only the reference, and a row without a reference only the table.
+  const at::Tensor by_reference = ((choice < reference_share) | (batch.speaker < 0)) & (batch.reference_lengths > 0);
+  const at::Tensor speaker = at::where(by_reference.unsqueeze(1), from_reference, from_table);
+  const at::Tensor keep = (kept >= noise.condition_dropout).to(speaker.scalar_type()).unsqueeze(1);
+  const at::Tensor condition = (speaker + language_vectors(weights, batch.language)) * keep;
+  if (inspect) inspect("condition", condition);
+  return condition;
+}
+
+at::Tensor Voice::speaker_vector(const Weights& weights, int64_t speaker) const {
+  const at::NoGradGuard no_gradients;
+  return rms_norm(weights[speaker_table_][speaker]).to(at::kFloat).cpu();
+}
+
+at::Tensor Voice::reference_vector(const Weights& weights, const at::Tensor& mel) const {
+  const at::NoGradGuard no_gradients;
+  const at::Device device = weights.flat.device();
+  const at::Tensor lengths = at::full({1}, mel.size(0), at::TensorOptions(at::kInt).device(device));
+  return encode_references(weights, mel.unsqueeze(0).to(device), lengths, {}, {})[0].to(at::kFloat).cpu();
+}
+
 at::Tensor Voice::speak(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
-                        const at::Tensor& lengths, const SynthesisOptions& options) const {
+                        const at::Tensor& lengths, const at::Tensor& condition, const SynthesisOptions& options) const {
   return solve_flow(noise * options.temperature, options, [&](const at::Tensor& x, double time) {
-    const at::Tensor times = at::full({x.size(0)}, time, x.options());
-    return decode(weights, at::cat({x, frame_mu}, -1), times, lengths).to(at::kFloat);
+    const at::Tensor times = at::full({frame_mu.size(0)}, time, x.options());
+    const int64_t copies = frame_mu.size(0) / x.size(0);
+    const at::Tensor flow = decode(weights, at::cat({copies == 1 ? x : x.repeat({copies, 1, 1}), frame_mu}, -1), times,
+                                   lengths, {condition})
+                                .to(at::kFloat);
+    if (copies == 1) return flow;
+    const std::vector<at::Tensor> halves = flow.chunk(2);
+    return halves[0] + options.guidance * (halves[0] - halves[1]);
   });
 }
 
-at::Tensor Voice::mel_distance(const Weights& weights, const VoiceBatch& batch, const at::Tensor& noise,
+at::Tensor Voice::mel_distance(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                                const SynthesisOptions& options) const {
   const at::NoGradGuard no_gradients;
   const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_std;
-  const at::Tensor mu = encode(weights, batch.tokens, batch.text_lengths).mu;
+  const at::Tensor condition = condition_of(weights, batch, noise, {});
+  const at::Tensor mu = encode(weights, batch.tokens, batch.text_lengths, {condition}).mu;
   const at::Tensor token = align_frames(mel, mu, batch.text_lengths, batch.mel_lengths).token_of_frame.unsqueeze(-1);
   const at::Tensor path = token == at::arange(batch.tokens.size(1), batch.tokens.options());
-  const at::Tensor spoken = speak(weights, noise, at::bmm(path.to(at::kFloat), mu), batch.mel_lengths, options);
+  const at::Tensor spoken =
+      speak(weights, noise.noise, at::bmm(path.to(at::kFloat), mu), batch.mel_lengths, condition, options);
   const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1);
   return masked_sum((spoken - mel).abs(), token >= 0) * spec_.mel_std / valid_values;
 }
 
 SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64_t>& tokens,
-                                 const SynthesisOptions& options) const {
+                                 const SynthesisOptions& options, const SpeakingAs& speaker) const {
   const at::NoGradGuard no_gradients;
   const at::Device device = weights.flat.device();
   const auto ints = at::TensorOptions().dtype(at::kInt);
@@ -259,7 +359,17 @@ SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64
     return result;
   }
   const at::Tensor text = at::tensor(tokens, ints).unsqueeze(0).to(device);
-  const Encoded encoded = encode(weights, text, at::full({1}, count, ints).to(device));
+  at::Tensor condition;
+  if (spec_.conditioned()) {
+    const at::Tensor language = at::full({1}, speaker.language, ints).to(device);
+    condition =
+        (speaker.vector.to(device).to(weights.flat.scalar_type()).unsqueeze(0) + language_vectors(weights, language));
+  }
+  const bool guided = condition.defined() && options.guidance != 0;
+  if (guided) condition = at::cat({condition, at::zeros_like(condition)});
+  const int64_t copies = guided ? 2 : 1;
+  const Encoded encoded =
+      encode(weights, text.repeat({copies, 1}), at::full({copies}, count, ints).to(device), {condition});
   // An untrained voice may predict any duration; limit a token to about two seconds.
   constexpr double max_frames_per_token = 200;
   const at::Tensor predicted = (encoded.log_durations.cpu().exp() / options.speed)
@@ -270,12 +380,12 @@ SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64
   const at::Tensor durations = predicted[0];
   result.durations.assign(durations.const_data_ptr<int64_t>(), durations.const_data_ptr<int64_t>() + count);
   const int64_t frames = durations.sum().item<int64_t>();
-  const at::Tensor mu = encoded.mu[0].repeat_interleave(durations.to(device), 0).unsqueeze(0);
-  const at::Tensor lengths = at::full({1}, frames, ints).to(device);
+  const at::Tensor mu = encoded.mu.repeat_interleave(durations.to(device), 1);
+  const at::Tensor lengths = at::full({copies}, frames, ints).to(device);
 
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
   const at::Tensor noise = at::randn({1, frames, spec_.n_mels}, generator).to(device);
-  const at::Tensor mel = speak(weights, noise, mu, lengths, options);
+  const at::Tensor mel = speak(weights, noise, mu, lengths, condition, options);
   result.mel = (mel[0].cpu() * spec_.mel_std + spec_.mel_mean).contiguous();
   return result;
 }

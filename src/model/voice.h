@@ -3,6 +3,9 @@
 //   tokens ─► encoder ─► mu, a mean frame per token ─► alignment with the mel ─► mu per frame ────┐
 //                    └─► durations                      noise, time ─► x_t ──────────────────────┴─► decoder ─► flow
 //
+// A voice of several speakers or languages is conditioned: one vector per row, of its speaker (from a table, or from a
+// reference: a stretch of the speaker's mel) and its language, goes into the encoder, the durations and the decoder.
+//
 // Rows are padded to a static shape. Padding does not change results: attention masks it, convolutions see zeros beyond
 // a row's end, and each loss is a mean over valid positions. A Voice is immutable; any thread may call it.
 #pragma once
@@ -25,6 +28,10 @@ struct VoiceBatch {
   at::Tensor text_lengths;  // int32 [rows]; 0 in an empty row
   at::Tensor mel_lengths;   // int32 [rows]
   at::Tensor mel;           // float [rows, frames, n_mels]
+  // Of a conditioned voice.
+  at::Tensor speaker = {}, language = {};  // int32 [rows]; -1: not known
+  at::Tensor reference = {};               // float [rows, reference frames, n_mels]
+  at::Tensor reference_lengths = {};       // int32 [rows]; 0: there is none
 };
 
 // Random inputs of one step.
@@ -32,6 +39,8 @@ struct FlowNoise {
   at::Tensor time;   // float [rows], in [0, 1)
   at::Tensor noise;  // float [rows, frames, n_mels], standard normal
   DropoutKey dropout = {};
+  at::Tensor choice = {};        // float [rows, 2], in [0, 1): table or reference; with a condition or without
+  double condition_dropout = 0;  // share of the rows without a condition
 };
 
 struct VoiceLosses {
@@ -46,6 +55,12 @@ struct VoiceLosses {
 struct SynthesizedMel {
   at::Tensor mel;                  // float [frames, n_mels] on the CPU, denormalised
   std::vector<int64_t> durations;  // frames per token
+};
+
+// Who speaks in which language; nothing for a voice without conditions.
+struct SpeakingAs {
+  at::Tensor vector = {};  // [condition_width]
+  int64_t language = -1;   // -1: none
 };
 
 class Voice {
@@ -67,12 +82,16 @@ class Voice {
 
   // Mean distance of the log-mel that it speaks from the recording's, with the recording's durations: a scalar, without
   // gradients. Losses of held-out clips rise while a voice still gets clearer; this does not.
-  at::Tensor mel_distance(const Weights& weights, const VoiceBatch& batch, const at::Tensor& noise,
+  at::Tensor mel_distance(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                           const SynthesisOptions& options) const;
 
+  // Vectors [condition_width] of a conditioned voice: of a speaker of its table, and of a mel [frames, n_mels].
+  at::Tensor speaker_vector(const Weights& weights, int64_t speaker) const;
+  at::Tensor reference_vector(const Weights& weights, const at::Tensor& mel) const;
+
   // Synthesizes the log-mel of one text, without gradients.
-  SynthesizedMel synthesize(const Weights& weights, const std::vector<int64_t>& tokens,
-                            const SynthesisOptions& options) const;
+  SynthesizedMel synthesize(const Weights& weights, const std::vector<int64_t>& tokens, const SynthesisOptions& options,
+                            const SpeakingAs& speaker = {}) const;
 
  private:
   struct Block {
@@ -82,24 +101,43 @@ class Voice {
     at::Tensor mu, log_durations;
   };
 
-  Encoded encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths,
-                 const DropoutKey& dropout = {}, const Inspect& inspect = {}) const;
+  // What a pass through a part has besides its input. `condition` is [rows, condition_width], or not defined.
+  struct Pass {
+    at::Tensor condition = {};
+    DropoutKey dropout = {};
+    const Inspect& inspect = no_inspect;
+  };
+  static const Inspect no_inspect;
+
+  Encoded encode(const Weights& weights, const at::Tensor& tokens, const at::Tensor& lengths, const Pass& pass) const;
   at::Tensor predict_durations(const Weights& weights, const at::Tensor& encoded, const at::Tensor& lengths,
-                               const DropoutKey& dropout) const;
+                               const Pass& pass) const;
   // `input`: noisy frame x_t and the mean of its token, concatenated: [rows, frames, 2 n_mels].
   at::Tensor decode(const Weights& weights, const at::Tensor& input, const at::Tensor& time, const at::Tensor& lengths,
-                    const DropoutKey& dropout = {}, const Inspect& inspect = {}) const;
-  // Mel [rows, frames, n_mels], normalised, from standard normal noise and the mean of each frame's token.
+                    const Pass& pass) const;
+  // Mel [rows, frames, n_mels], normalised, from standard normal noise and the mean of each frame's token. With
+  // guidance there are twice as many rows of means and conditions: those with the condition, then those without.
   at::Tensor speak(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
-                   const at::Tensor& lengths, const SynthesisOptions& options) const;
+                   const at::Tensor& lengths, const at::Tensor& condition, const SynthesisOptions& options) const;
+  // [rows, condition_width] of a batch; not defined if the voice has no conditions.
+  at::Tensor condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                          const Inspect& inspect) const;
+  at::Tensor encode_references(const Weights& weights, const at::Tensor& mel, const at::Tensor& lengths,
+                               const DropoutKey& dropout, const Inspect& inspect) const;
+  at::Tensor language_vectors(const Weights& weights, const at::Tensor& languages) const;
   at::Tensor run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths, const Inspect& inspect) const;
   Trunk trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const;
   Block add_block(const std::string& name, int64_t width, bool decoder);
+  void add_condition();
 
   VoiceSpec spec_;
   bool fused_;
   ParameterLayout layout_;
   size_t embedding_ = 0;
+  size_t speaker_table_ = 0, language_table_ = 0, reference_in_ = 0, reference_in_bias_ = 0, reference_norm_ = 0,
+         reference_out_ = 0, reference_out_bias_ = 0;
+  std::vector<Block> reference_;
+  size_t encoder_condition_ = 0, duration_condition_ = 0, decoder_condition_ = 0;
   std::vector<Block> encoder_;
   size_t encoder_norm_ = 0, mu_weight_ = 0, mu_bias_ = 0;
   struct DurationLayer {

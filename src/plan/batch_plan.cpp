@@ -46,7 +46,7 @@ PlannedBatch BatchPlan::batch(uint64_t epoch, uint64_t index) const {
   const Shape& shape = shapes_[s];
   const uint64_t clips = shape.clips.size(), size = static_cast<uint64_t>(shape.batch_size), left_out = clips % size;
   const uint64_t first = (place - batches_before_[s]) * size;
-  PlannedBatch batch{index, s, {}};
+  PlannedBatch batch{epoch, index, s, {}};
   if (!shuffled) {
     for (uint64_t at = first; at < first + size; ++at) batch.clips.push_back(at < clips ? shape.clips[at] : no_clip);
     return batch;

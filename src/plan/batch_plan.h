@@ -15,7 +15,7 @@
 namespace myxtts {
 
 struct PlannedBatch {
-  uint64_t index = 0;
+  uint64_t epoch = 0, index = 0;
   size_t shape = 0;
   std::vector<uint32_t> clips;  // numbers in the index, or no_clip
 };
@@ -30,6 +30,7 @@ class BatchPlan {
   const std::vector<Shape>& shapes() const { return shapes_; }
   uint64_t batches_per_epoch() const { return batches_before_.back(); }
   uint64_t clips_left_out() const;  // of each epoch
+  uint64_t seed() const { return seed_; }
   bool visits_every_clip() const { return visit_ == Visit::every_clip; }
 
   // `index` below batches_per_epoch(). The whole batch, for all ranks.

@@ -1,18 +1,24 @@
 #include "synth/synthesizer.h"
 
+#include "audio/clip.h"
+#include "audio/resample.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/workers.h"
 #include "features/cpu/griffin_lim.h"
+#include "features/mel.h"
 #include "features/mel_spec.h"
 #include "model/hifigan.h"
 #include "model/torch_device.h"
 #include "model/voice.h"
 #include "synth/joins.h"
+#include "synth/speaker_file.h"
 #include "synth/tensor_view.h"
 #include "synth/voice_file.h"
 #include "text/clauses.h"
 #include "text/sentences.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -52,6 +58,9 @@ void check_options(const SynthesisOptions& options) {
   if (!(options.temperature >= 0 && options.temperature <= 10)) {
     reject_input("synth", "--temperature is {}", options.temperature, way_out("it must be from 0 to 10"));
   }
+  if (!(options.guidance >= 0 && options.guidance <= 10)) {
+    reject_input("synth", "--guidance is {}", options.guidance, way_out("it must be from 0 to 10"));
+  }
 }
 
 struct Synthesizer::State {
@@ -78,15 +87,92 @@ Synthesizer::~Synthesizer() = default;
 const VoiceDescription& Synthesizer::description() const { return state_->description; }
 int Synthesizer::sample_rate() const { return state_->mel.sample_rate; }
 
-std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOptions& options) const {
+namespace {
+
+void check_conditioned(const VoiceDescription& voice) {
+  if (voice.speakers.empty()) {
+    reject_input("synth", "the voice has one speaker, and cannot speak as another",
+                 way_out("train on a corpus with several speakers"));
+  }
+}
+
+// Mel [frames, n_mels] of a whole clip, at the voice's rate.
+at::Tensor mel_of_clip(const MelSpec& spec, const fs::path& path) {
+  const Clip clip = read_clip(path);
+  const Mel mel = MelCpu(spec).compute(resample(clip.samples, clip.sample_rate, spec.sample_rate));
+  if (mel.frames == 0) reject_input("synth", "{} is too short for a reference", path.string());
+  return at::tensor(mel.values).view({mel.frames, mel.n_mels});
+}
+
+std::vector<float> to_vector(const at::Tensor& tensor) {
+  const at::Tensor plain = tensor.to(at::kCPU, at::kFloat).contiguous();
+  return {plain.const_data_ptr<float>(), plain.const_data_ptr<float>() + plain.numel()};
+}
+
+}  // namespace
+
+std::string Synthesizer::fingerprint() const {
+  check_conditioned(state_->description);
+  uint64_t hash = 0;
+  const std::vector<ParameterSpec>& specs = state_->voice.layout().specs();
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (!specs[i].name.starts_with("reference.")) continue;
+    const at::Tensor values = state_->weights[i].to(at::kCPU, at::kFloat).contiguous();
+    hash = hash_bytes(values.const_data_ptr<float>(), static_cast<size_t>(values.numel()) * sizeof(float), hash);
+  }
+  return hash_hex(hash);
+}
+
+std::vector<float> Synthesizer::speaker_vector(const std::string& name) const {
+  check_conditioned(state_->description);
+  if (name.ends_with(".speaker")) {
+    SpeakerFile file = read_speaker(name);
+    if (file.voice != fingerprint() || file.vector.size() != condition_width) {
+      reject_input("synth", "{} was made with another voice", name,
+                   way_out("make it again from its clips with `myxtts speakers add`"));
+    }
+    return file.vector;
+  }
+  return to_vector(state_->voice.speaker_vector(state_->weights, speaker_number(state_->description, name)));
+}
+
+// Clips are cut into stretches as long as those of training.
+std::vector<float> Synthesizer::reference_vector(const std::vector<fs::path>& clips) const {
+  check_conditioned(state_->description);
+  at::Tensor sum = at::zeros({condition_width});
+  for (const fs::path& path : clips) {
+    const at::Tensor mel = mel_of_clip(state_->mel, path);
+    const int64_t frames = mel.size(0), stretches = std::max<int64_t>(1, frames / reference_frames);
+    for (int64_t i = 0; i < stretches; ++i) {
+      const int64_t first = i * frames / stretches, length = std::min(frames - first, reference_frames);
+      sum += state_->voice.reference_vector(state_->weights, mel.narrow(0, first, length));
+    }
+  }
+  return to_vector(rms_norm(sum));
+}
+
+std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOptions& options,
+                                    const Speaking& as) const {
+  const VoiceDescription& description = state_->description;
+  const std::string& language = as.language.empty() ? description.config.data.language : as.language;
+  SpeakingAs speaker;
+  if (!description.speakers.empty()) {
+    speaker.vector = as.speaker.empty() ? state_->voice.speaker_vector(state_->weights, 0) : at::tensor(as.speaker);
+    const auto known = std::ranges::find(description.languages, language);
+    if (known == description.languages.end()) language_number(description, language);  // says which there are
+    speaker.language = known - description.languages.begin();
+  } else if (!as.language.empty() && as.language != description.config.data.language) {
+    reject_input("synth", "the voice speaks '{}', not '{}'", description.config.data.language, as.language);
+  }
   // The voice has not learnt texts longer than those it was trained on.
   const auto longest = static_cast<size_t>(state_->description.config.data.max_text_length);
   std::vector<float> samples;
   char mark = 0;  // that ended the sentence before
   for (const std::string& sentence : split_sentences(text, longest)) {
-    const std::vector<uint16_t> tokens = tokens_of_text(state_->description, sentence);
+    const std::vector<uint16_t> tokens = tokens_of_text(description, sentence, language);
     if (tokens.empty()) continue;
-    const at::Tensor mel = state_->voice.synthesize(state_->weights, {tokens.begin(), tokens.end()}, options).mel;
+    const at::Tensor mel =
+        state_->voice.synthesize(state_->weights, {tokens.begin(), tokens.end()}, options, speaker).mel;
     std::vector<float> sound;
     if (state_->vocoder) {
       const at::Tensor made =

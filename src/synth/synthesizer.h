@@ -13,6 +13,12 @@ namespace myxtts {
 // Throws Error that names the option that is out of range.
 void check_options(const SynthesisOptions& options);
 
+// Who speaks, and in which language. Empty: the voice's first speaker, and data.language.
+struct Speaking {
+  std::vector<float> speaker = {};  // its vector
+  std::string language = {};
+};
+
 // One thread at a time.
 class Synthesizer {
  public:
@@ -25,8 +31,15 @@ class Synthesizer {
   const VoiceDescription& description() const;
   int sample_rate() const;
 
+  // Vectors of a voice with speakers; the others throw Error. `name` is a speaker of the voice, or a .speaker file that
+  // was made with it. Of clips the mean is taken.
+  std::vector<float> speaker_vector(const std::string& name) const;
+  std::vector<float> reference_vector(const std::vector<std::filesystem::path>& clips) const;
+  // Of its reference encoder, for speaker files.
+  std::string fingerprint() const;
+
   // A long text is spoken sentence by sentence.
-  std::vector<float> say(const std::string& text, const SynthesisOptions& options) const;
+  std::vector<float> say(const std::string& text, const SynthesisOptions& options, const Speaking& as = {}) const;
 
  private:
   struct State;

@@ -1,6 +1,7 @@
 #include "synth/voice_description.h"
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "features/mel_spec.h"
 #include "settings/config_file.h"
 #include "settings/settings.h"
@@ -25,15 +26,21 @@ VoiceSpec VoiceDescription::spec() const {
   spec.mel_mean = mel_mean;
   spec.mel_std = mel_std;
   spec.convolutions = convolutions;
+  spec.speakers = static_cast<int64_t>(speakers.size()), spec.languages = static_cast<int64_t>(languages.size());
   return spec;
 }
 
 std::map<std::string, std::string> VoiceDescription::to_metadata() const {
   const nlohmann::json mel = {{"mean", mel_mean}, {"deviation", mel_std}};
-  return {{"config", config_to_yaml(config)},
-          {"vocabulary", vocabulary.to_json()},
-          {"corpus_mel", mel.dump()},
-          {"convolutions", convolutions ? "true" : "false"}};
+  std::map<std::string, std::string> metadata = {{"config", config_to_yaml(config)},
+                                                 {"vocabulary", vocabulary.to_json()},
+                                                 {"corpus_mel", mel.dump()},
+                                                 {"convolutions", convolutions ? "true" : "false"}};
+  if (!speakers.empty()) {
+    metadata["speakers"] = nlohmann::json(speakers).dump();
+    metadata["languages"] = nlohmann::json(languages).dump();
+  }
+  return metadata;
 }
 
 VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std::string>& metadata,
@@ -52,6 +59,10 @@ VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std
     const nlohmann::json mel = nlohmann::json::parse(text("corpus_mel"));
     voice.mel_mean = mel.at("mean");
     voice.mel_std = mel.at("deviation");
+    if (metadata.contains("speakers")) {
+      voice.speakers = nlohmann::json::parse(text("speakers")).get<std::vector<std::string>>();
+      voice.languages = nlohmann::json::parse(text("languages")).get<std::vector<std::string>>();
+    }
   } catch (const nlohmann::json::exception& error) {
     reject_input("checkpoint", "{} is damaged: {}", path.string(), error.what());
   }
@@ -82,16 +93,37 @@ std::string with_known_marks(const std::string& text, const Vocabulary& vocabula
 
 }  // namespace
 
-std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text) {
+std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text,
+                                     const std::string& wanted_language) {
   const DataConfig& data = voice.config.data;
-  std::string symbols = clean_text(text, data.language);
-  if (data.text_tokens == "phonemes") symbols = to_phonemes({symbols}, data.language, {}, 1, {}).front();
+  const std::string& language = wanted_language.empty() ? data.language : wanted_language;
+  std::string symbols = clean_text(text, language);
+  if (data.text_tokens == "phonemes") symbols = to_phonemes({symbols}, language, {}, 1, {}).front();
   symbols = with_known_marks(symbols, voice.vocabulary);
   try {
     return voice.vocabulary.encode(symbols, data.blank_tokens);
   } catch (const Error& error) {
     reject_input("synth", "the voice was not trained on a character of \"{}\": {}", text, error.what());
   }
+}
+
+namespace {
+
+int64_t number_in(const std::vector<std::string>& names, const std::string& name, const char* what) {
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return found - names.begin();
+  if (names.empty()) reject_input("synth", "the voice has one {}, and no names", what);
+  reject_input("synth", "the voice has no {} '{}'", what, name, way_out("did you mean {}?", nearest(name, names)));
+}
+
+}  // namespace
+
+int64_t speaker_number(const VoiceDescription& voice, const std::string& speaker) {
+  return number_in(voice.speakers, speaker, "speaker");
+}
+
+int64_t language_number(const VoiceDescription& voice, const std::string& language) {
+  return number_in(voice.languages, language, "language");
 }
 
 void check_same_voice(const std::filesystem::path& path, const VoiceDescription& saved,

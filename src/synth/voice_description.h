@@ -18,6 +18,8 @@ struct VoiceDescription {
   Vocabulary vocabulary{{}};
   double mel_mean = 0, mel_std = 1;
   bool convolutions = true;  // false: a voice of version 0.1
+  // Of a conditioned voice, in the order of its tables; empty: one speaker in one language.
+  std::vector<std::string> speakers, languages;
 
   VoiceSpec spec() const;
 
@@ -27,8 +29,14 @@ struct VoiceDescription {
                                         const std::filesystem::path& path);
 };
 
-// Cleaned and numbered as the texts that the voice was trained on. Throws Error naming what the voice cannot say.
-std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text);
+// Cleaned and numbered as the texts that the voice was trained on, in a language: empty is that of data.language.
+// Throws Error naming what the voice cannot say.
+std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text,
+                                     const std::string& language = {});
+
+// Their numbers in the tables. Throws Error with the nearest name.
+int64_t speaker_number(const VoiceDescription& voice, const std::string& speaker);
+int64_t language_number(const VoiceDescription& voice, const std::string& language);
 
 // Throws Error that names the first thing that makes the checkpoint at `path` another voice.
 void check_same_voice(const std::filesystem::path& path, const VoiceDescription& saved, const VoiceDescription& wanted);

@@ -27,6 +27,10 @@ VoiceDescription describe_voice(const Config& config, const Corpus& corpus) {
   voice.config.data.text_tokens = corpus.text_tokens;
   voice.config.data.language = language_of(corpus.index.summary(), config.data.language);
   voice.vocabulary = corpus.vocabulary;
+  const CorpusSummary& summary = corpus.index.summary();
+  if (summary.speakers.size() > 1 || summary.languages.size() > 1) {
+    voice.speakers = summary.speakers, voice.languages = summary.languages;
+  }
   voice.mel_mean = corpus.index.summary().mel_mean;
   voice.mel_std = corpus.index.summary().mel_std > 0 ? corpus.index.summary().mel_std : 1;
   return voice;

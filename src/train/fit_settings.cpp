@@ -29,6 +29,7 @@ int64_t steps_for(double hours) {
 Config fit_settings(Config config, double hours) {
   TrainingConfig& training = config.training;
   if (training.dropout < 0) training.dropout = dropout_for(hours);
+  if (training.condition_dropout < 0) training.condition_dropout = hours < much_speech_h ? 0.15 : 0.1;
   if (training.learning_rate <= 0) training.learning_rate = learning_rate_for(hours, model_size(config.model.size));
   if (training.epochs == 0 && training.max_steps == 0) training.max_steps = steps_for(hours);
   return config;

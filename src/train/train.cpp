@@ -1,5 +1,6 @@
 #include "train/train.h"
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "model/torch_device.h"
@@ -127,6 +128,10 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
           settings.policy.bfloat16 ? "bfloat16 with float masters" : "float");
   log.say("{:.2f} hours of speech as {}: {} steps, learning rate {}, dropout {}", input.corpus.index.summary().hours(),
           input.corpus.text_tokens, plan.total_steps, training.learning_rate, description.config.training.dropout);
+  if (!description.speakers.empty()) {
+    log.say("{} in {}, condition dropout {}", counted(description.speakers.size(), "speaker"),
+            counted(description.languages.size(), "language"), training.condition_dropout);
+  }
   if (resumed) position = begin_position(*resumed, plan, log);
   log.set_settings(report_settings(input, plan, parameters, device));
   write_file_atomically(folder / "config.yaml", config_to_yaml(description.config));

@@ -17,7 +17,12 @@ namespace myxtts {
 namespace {
 
 VoiceBatch voice_batch(const TensorMap& batch) {
-  return {batch["tokens"], batch["text_lengths"], batch["mel_lengths"], batch["mel"]};
+  VoiceBatch tensors{batch["tokens"], batch["text_lengths"], batch["mel_lengths"], batch["mel"]};
+  if (batch.contains("speaker")) {
+    tensors.speaker = batch["speaker"], tensors.language = batch["language"];
+    tensors.reference = batch["reference"], tensors.reference_lengths = batch["reference_lengths"];
+  }
+  return tensors;
 }
 
 Picture heat_map(std::string name, std::string title, const at::Tensor& matrix) {
@@ -36,12 +41,15 @@ VoiceTrainable::VoiceTrainable(VoiceDescription description, const OptimizerSett
     : description_(std::move(description)),
       optimizer_(optimizer),
       dropout_(description_.config.training.dropout),
+      condition_dropout_(description_.config.training.condition_dropout),
       voice_(description_.spec(), fused) {}
 
 VoiceTrainable::VoiceTrainable(const VoiceSpec& spec, const OptimizerSettings& optimizer, bool fused, double dropout)
     : optimizer_(optimizer), dropout_(dropout), voice_(spec, fused) {}
 
-std::vector<std::string> VoiceTrainable::arrays() const { return voice_arrays(); }
+std::vector<std::string> VoiceTrainable::arrays() const {
+  return voice_.spec().conditioned() ? conditioned_voice_arrays() : voice_arrays();
+}
 
 std::vector<ParameterGroup> VoiceTrainable::groups() const {
   std::vector<std::string> losses = {"loss"};
@@ -51,31 +59,48 @@ std::vector<ParameterGroup> VoiceTrainable::groups() const {
 
 TensorMap VoiceTrainable::example(const StepSignature& shape, at::Device device) const {
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(device), ints = floats.dtype(at::kInt);
-  return {{"tokens", at::full({shape.rows, shape.text_length}, Vocabulary::first_symbol, ints)},
-          {"mel", at::zeros({shape.rows, shape.mel_frames, voice_.spec().n_mels}, floats)},
-          {"text_lengths", at::full({shape.rows}, std::min(shape.text_length, shape.mel_frames), ints)},
-          {"mel_lengths", at::full({shape.rows}, shape.mel_frames, ints)}};
+  TensorMap batch = {{"tokens", at::full({shape.rows, shape.text_length}, Vocabulary::first_symbol, ints)},
+                     {"mel", at::zeros({shape.rows, shape.mel_frames, voice_.spec().n_mels}, floats)},
+                     {"text_lengths", at::full({shape.rows}, std::min(shape.text_length, shape.mel_frames), ints)},
+                     {"mel_lengths", at::full({shape.rows}, shape.mel_frames, ints)}};
+  if (voice_.spec().conditioned()) {
+    batch.add("speaker", at::zeros({shape.rows}, ints));
+    batch.add("language", at::zeros({shape.rows}, ints));
+    batch.add("reference", at::zeros({shape.rows, reference_frames, voice_.spec().n_mels}, floats));
+    batch.add("reference_lengths", at::full({shape.rows}, reference_frames, ints));
+  }
+  return batch;
 }
 
 TensorMap VoiceTrainable::make_noise(const TensorMap& batch) const {
   const at::Tensor& mel = batch["mel"];
-  return {{"time", at::empty({mel.size(0)}, mel.options())},
-          {"noise", at::empty_like(mel)},
-          {"dropout", at::zeros({}, mel.options().dtype(at::kLong))}};
+  TensorMap noise = {{"time", at::empty({mel.size(0)}, mel.options())},
+                     {"noise", at::empty_like(mel)},
+                     {"dropout", at::zeros({}, mel.options().dtype(at::kLong))}};
+  if (voice_.spec().conditioned()) noise.add("choice", at::empty({mel.size(0), 2}, mel.options()));
+  return noise;
 }
 
 void VoiceTrainable::draw_noise(TensorMap& noise, at::Generator generator) const {
   noise["time"].uniform_(0, 1, generator);
   noise["noise"].normal_(0, 1, generator);
   noise["dropout"].random_(generator);
+  if (voice_.spec().conditioned()) noise["choice"].uniform_(0, 1, generator);
+}
+
+// Validation runs without gradients, without dropout and with every condition.
+FlowNoise VoiceTrainable::flow_noise(const TensorMap& noise) const {
+  const bool training = at::GradMode::is_enabled();
+  FlowNoise flow{noise["time"], noise["noise"], {noise["dropout"], training ? dropout_ : 0}};
+  if (!voice_.spec().conditioned()) return flow;
+  flow.choice = noise["choice"];
+  flow.condition_dropout = training ? condition_dropout_ : 0;
+  return flow;
 }
 
 std::vector<at::Tensor> VoiceTrainable::losses(size_t, std::span<const Weights> weights, const TensorMap& batch,
                                                const TensorMap& noise, const Inspect& inspect) const {
-  // Validation runs without gradients and without dropout.
-  const DropoutKey dropout{noise["dropout"], at::GradMode::is_enabled() ? dropout_ : 0};
-  const VoiceLosses losses =
-      voice_.losses(weights.front(), voice_batch(batch), {noise["time"], noise["noise"], dropout}, inspect);
+  const VoiceLosses losses = voice_.losses(weights.front(), voice_batch(batch), flow_noise(noise), inspect);
   std::vector<at::Tensor> all = {losses.total};
   all.insert(all.end(), losses.terms.begin(), losses.terms.end());
   return all;
@@ -85,7 +110,7 @@ std::vector<std::string> VoiceTrainable::measures() const { return {"mel_distanc
 
 std::vector<at::Tensor> VoiceTrainable::measure(std::span<const Weights> weights, const TensorMap& batch,
                                                 const TensorMap& noise) const {
-  return {voice_.mel_distance(weights.front(), voice_batch(batch), noise["noise"], {})};
+  return {voice_.mel_distance(weights.front(), voice_batch(batch), flow_noise(noise), {})};
 }
 
 bool VoiceTrainable::overwrites_gradients(const Weights& weights) const { return voice_.uses_fused(weights.flat); }
@@ -105,7 +130,7 @@ Samples VoiceTrainable::samples(std::span<const Weights> weights, const Corpus& 
   for (const auto& [name, tensor] : tensors_of(*batch, false)) one.add(name, tensor.to(device));
   TensorMap noise = make_noise(one);
   draw_noise(noise, seeded_generator(device, 1));
-  const VoiceLosses losses = voice_.losses(weights.front(), voice_batch(one), {noise["time"], noise["noise"]});
+  const VoiceLosses losses = voice_.losses(weights.front(), voice_batch(one), flow_noise(noise));
   const at::Tensor path = losses.token_of_frame[0].narrow(0, 0, frames).unsqueeze(0) ==
                           at::arange(tokens, one["tokens"].options()).unsqueeze(1);
   Samples samples;
@@ -123,7 +148,16 @@ Samples VoiceTrainable::samples(std::span<const Weights> weights, const Corpus& 
     const std::vector<uint16_t> encoded = tokens_of_text(description_, wanted);
     numbers.assign(encoded.begin(), encoded.end());
   }
-  const SynthesizedMel spoken = voice_.synthesize(weights.front(), numbers, {});
+  SpeakingAs speaker;
+  if (voice_.spec().conditioned()) {  // as the clip's own speaker
+    const int64_t number = one["speaker"].item<int>();
+    speaker.vector = number >= 0 ? voice_.speaker_vector(weights.front(), number)
+                                 : voice_.reference_vector(weights.front(), one["mel"][0].narrow(0, 0, frames));
+    const std::string& language = wanted.empty() ? clip.language : description_.config.data.language;
+    const auto known = std::ranges::find(description_.languages, language);
+    speaker.language = known != description_.languages.end() ? known - description_.languages.begin() : -1;
+  }
+  const SynthesizedMel spoken = voice_.synthesize(weights.front(), numbers, {}, speaker);
   samples.pictures.push_back(heat_map("mel_spoken", "as the voice speaks it", spoken.mel.t()));
   GriffinLimOptions options;
   options.threads = available_cores();

@@ -32,9 +32,11 @@ class VoiceTrainable : public Trainable {
                   at::Device device) const override;
 
  private:
+  FlowNoise flow_noise(const TensorMap& noise) const;
+
   VoiceDescription description_;
   OptimizerSettings optimizer_;
-  double dropout_;
+  double dropout_, condition_dropout_ = 0.15;
   Voice voice_;
 };
 

@@ -1,4 +1,4 @@
-// `train` and `synth` where no libtorch was found: they say so.
+// `train`, `synth` and `speakers` where no libtorch was found: they say so.
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/diagnose_command.h"
@@ -23,6 +23,10 @@ void add_missing(CLI::App& app, Program& program, const char* name, const char* 
 
 void add_train_command(CLI::App& app, Program& program) { add_missing(app, program, "train", "train a voice"); }
 void add_synth_command(CLI::App& app, Program& program) { add_missing(app, program, "synth", "speak a text"); }
+
+void add_speakers_command(CLI::App& app, Program& program) {
+  add_missing(app, program, "speakers", "list the speakers of a voice");
+}
 void add_diagnose_retracing(CLI::App& diagnose, Program& program) {
   add_missing(diagnose, program, "retracing", "will the step be captured again and again?");
 }

@@ -20,6 +20,8 @@ namespace {
 struct Options {
   std::string checkpoint, text, text_file, out, device = "cpu";
   std::string vocoder, solver = "midpoint";
+  std::string speaker, language;
+  std::vector<std::string> references;
   SynthesisOptions how;
 };
 
@@ -57,6 +59,9 @@ int synthesise(const Options& options, const Console& console) {
   }
   if (options.out.empty()) reject_input("synth", "no file to write is named", way_out("give --out FILE.wav"));
   if (options.checkpoint.empty()) reject_input("synth", "no voice is named", way_out("give --checkpoint FILE"));
+  if (!options.speaker.empty() && !options.references.empty()) {
+    reject_input("synth", "--speaker and --reference both say who speaks", way_out("give one"));
+  }
   SynthesisOptions how = options.how;
   how.solver = solver_named(options.solver);
   check_options(how);
@@ -65,11 +70,17 @@ int synthesise(const Options& options, const Console& console) {
   if (texts.empty()) reject_input("synth", "{} holds no text", options.text_file);
   const Synthesizer voice(find_voice(options.checkpoint), options.device == "cpu" ? -1 : parse_device(options.device),
                           options.vocoder);
+  Speaking as;
+  as.language = options.language;
+  if (!options.speaker.empty()) as.speaker = voice.speaker_vector(options.speaker);
+  if (!options.references.empty()) {
+    as.speaker = voice.reference_vector({options.references.begin(), options.references.end()});
+  }
   const bool many = !options.text_file.empty();
   std::unique_ptr<ProgressBar> bar;
   if (texts.size() > 1) bar = std::make_unique<ProgressBar>(console, "speaking", texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    const std::vector<float> samples = voice.say(texts[i], how);
+    const std::vector<float> samples = voice.say(texts[i], how, as);
     const fs::path file = many ? numbered(options.out, i + 1) : fs::path(options.out);
     write_wav(file, samples, voice.sample_rate());
     if (bar) bar->update(i + 1);
@@ -96,6 +107,15 @@ void add_synth_command(CLI::App& app, Program& program) {
                    "one text per line, - for standard input; writes OUT-001.wav and so on")
       ->type_name("FILE");
   command->add_option("--out", options->out, "WAV file to write")->type_name("FILE");
+  command->add_option("--speaker", options->speaker, "a speaker of the voice, or a .speaker file")->type_name("NAME");
+  command->add_option("--language", options->language, "language of the text; otherwise the voice's own")
+      ->type_name("L");
+  command
+      ->add_option("--reference", options->references, "clips of someone whose voice is to be taken; no texts needed")
+      ->type_name("CLIP...");
+  command->add_option("--guidance", options->how.guidance, "0 and more: how far to exaggerate the speaker")
+      ->capture_default_str()
+      ->type_name("X");
   command->add_option("--steps", options->how.steps, "function evaluations of the flow; more is finer and slower")
       ->capture_default_str()
       ->type_name("N");

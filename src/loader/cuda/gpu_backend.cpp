@@ -51,8 +51,16 @@ struct Slab {
   Event copied;
 };
 
+// The stretch of another clip that shows how a row's speaker sounds.
+struct ReferenceRow {
+  GpuClip clip;                        // nothing: there is none
+  const CachedClip* cached = nullptr;  // it lies on the GPU
+  bool in_slab = false;                // it was decoded into the slab
+  int32_t frames = 0;
+};
+
 struct SlotState {
-  DeviceBuffer memory;  // head and mel
+  DeviceBuffer memory;  // head, mel and references
   uint64_t table = 0;   // where the table begins in the head
   Slab* slab = nullptr;
   uint64_t staging = 0;  // its staging area in the arena
@@ -60,6 +68,7 @@ struct SlotState {
   uint64_t planned_bytes = 0;
   size_t shape = 0;
   std::vector<Row> rows;
+  std::vector<ReferenceRow> references;
   Event ready, consumed;
 };
 
@@ -119,14 +128,23 @@ class GpuBackend : public LoaderBackend {
     }
     for (const auto& [rate, count] : corpus.index.summary().sample_rates)
       limits.sample_rates.push_back(std::stoi(rate));
-    mel_ = std::make_unique<MelGpu>(corpus.mel, device_, limits);
-    head_bytes_ = builder_.max_host_bytes() + aligned(static_cast<uint64_t>(limits.clips) * sizeof(GpuClip));
     batch_bytes_ = 2 * half_batch_bytes_;  // clips as planned, and a place for each row's substitute
+    const auto rows = static_cast<uint64_t>(limits.clips);
+    if (builder_.has_references()) {
+      limits.frames = std::max(limits.frames, reference_frames);
+      limits.samples = std::max(limits.samples, (reference_frames + 8) * corpus.mel.hop_length + corpus.mel.n_fft);
+      for (const int rate : limits.sample_rates) {
+        reference_bytes_ = std::max(reference_bytes_, aligned(builder_.reference_samples(rate) * sizeof(float)));
+      }
+    }
+    mel_ = std::make_unique<MelGpu>(corpus.mel, device_, limits);
+    head_bytes_ = builder_.max_host_bytes() + aligned(2 * rows * sizeof(GpuClip));
+    area_bytes_ = batch_bytes_ + rows * reference_bytes_;
     for (size_t i = 0; i < slab_count(options); ++i) {
-      slabs_.push_back(std::make_unique<Slab>(head_bytes_ + batch_bytes_));
+      slabs_.push_back(std::make_unique<Slab>(head_bytes_ + area_bytes_));
       free_slabs_.push(slabs_.back().get());
     }
-    arena_ = DeviceBuffer(device_, staging_areas * batch_bytes_ + cache_end_);
+    arena_ = DeviceBuffer(device_, staging_areas * area_bytes_ + cache_end_);
     for (SlotState& slot : slots_) slot.memory = DeviceBuffer(device_, head_bytes_ + builder_.max_computed_bytes());
     if (cache_end_ + options.host_cache_bytes > 0) cached_.resize(corpus.index.size());
   }
@@ -146,6 +164,7 @@ class GpuBackend : public LoaderBackend {
     std::memset(state.slab->memory.data(), 0, state.table);
     const size_t count = slot.planned.clips.size();
     state.rows.assign(count, Row());
+    state.references.assign(count, ReferenceRow());
     state.shape = slot.batch.shape;
     std::vector<size_t> needed, in_host_memory;
     for (size_t row = 0; row < count; ++row) {
@@ -160,7 +179,7 @@ class GpuBackend : public LoaderBackend {
         needed.push_back(row);
       }
     }
-    state.staging = state.base = slot.sequence % staging_areas * batch_bytes_;
+    state.staging = state.base = slot.sequence % staging_areas * area_bytes_;
     const bool on_gpu = in_host_memory.empty() && keep_on_gpu(slot, state, needed);
     if (!on_gpu) keep_in_host_memory(slot, state, needed, in_host_memory);
     // What is read into the slab first, so that it is copied in one piece.
@@ -176,16 +195,23 @@ class GpuBackend : public LoaderBackend {
     for (const size_t row : in_host_memory) place(row);
     if (bytes > half_batch_bytes_)
       fail("loader", "a batch has {} bytes where {} were expected", bytes, half_batch_bytes_);
+    if (builder_.has_references()) begin_references(slot, state, needed);
     return needed;
   }
 
   uint64_t make_row(LoaderSlot& slot, size_t row) override {
     SlotState& state = slots_[slot.number];
     Row& one = state.rows[row];
+    const auto load_reference = [&](const CorpusClip& clip) { decode_reference(clip, slot, row); };
+    if (one.from_cache) {  // only its reference is to be read
+      state.references[row].frames = builder_.take_reference(slot.batch.epoch, slot.planned.clips[row], load_reference);
+      return 0;
+    }
     uint64_t bytes = 0;
-    RowValues values =
-        builder_.build(slot.batch, state.slab->memory.data(), row, slot.planned.clips[row], slot.bad[row],
-                       [&](const CorpusClip& clip) { bytes = load_samples(clip, slot, row); });
+    RowValues values = builder_.build(
+        slot.batch, state.slab->memory.data(), row, slot.planned.clips[row], slot.bad[row],
+        [&](const CorpusClip& clip) { bytes = load_samples(clip, slot, row); }, load_reference);
+    state.references[row].frames = values.reference_frames;
     if (slot.batch.clips[row] == no_clip) {
       one.clip = {}, one.in_slab = one.set_apart = false, one.mapped = {};
     } else if (one.cached != nullptr && !one.from_cache) {
@@ -208,7 +234,9 @@ class GpuBackend : public LoaderBackend {
       Row& one = state.rows[row];
       if (!one.from_cache) continue;
       if (one.cached->state == CachedClip::State::here) {
-        builder_.fill(batch, host, row, one.cached->values);
+        RowValues values = one.cached->values;
+        values.reference_frames = cached_reference(slot, row);
+        builder_.fill(batch, host, row, values);
         one.clip = one.cached->where;
         if (one.cached->host != nullptr) {
           one.mapped = one.cached->host_samples;
@@ -219,13 +247,11 @@ class GpuBackend : public LoaderBackend {
         make_row(slot, row);
       }
     }
-    bool plain = true;
+    const size_t rows = state.rows.size();
     auto* const table = reinterpret_cast<GpuClip*>(host + state.table);
-    for (size_t row = 0; row < state.rows.size(); ++row) {
-      const GpuClip& clip = table[row] = state.rows[row].clip;
-      plain =
-          plain && (clip.samples == 0 || (clip.format == SampleFormat::pcm_16 && clip.channels == 1 &&
-                                          clip.sample_rate == corpus_.mel.sample_rate && clip.offset_bytes % 2 == 0));
+    for (size_t row = 0; row < rows; ++row) {
+      table[row] = state.rows[row].clip;
+      if (builder_.has_references()) table[rows + row] = state.references[row].clip;
     }
 
     auto* const arena = static_cast<std::byte*>(arena_.data());
@@ -233,15 +259,20 @@ class GpuBackend : public LoaderBackend {
     const cudaStream_t copies = copies_[slot.sequence % copy_streams].get();
     state.consumed.hold_up(copies);
     copy_samples(slot.sequence, state, arena, copies);
-    const uint64_t head_bytes = state.table + state.rows.size() * sizeof(GpuClip);
+    const uint64_t head_bytes = state.table + (builder_.has_references() ? 2 : 1) * rows * sizeof(GpuClip);
     CUDA_CHECK(cudaMemcpyAsync(memory, host, head_bytes, cudaMemcpyHostToDevice, copies));
     state.slab->copied.record(copies);
     state.slab->copied.hold_up(features_.get());
-    free_slabs_.push(std::exchange(state.slab, nullptr));
+    Slab* const used = std::exchange(state.slab, nullptr);
 
-    const Array& mel = batch["mel"];
-    mel_->run(arena, reinterpret_cast<const GpuClip*>(memory + state.table), static_cast<int>(batch.rows()), plain,
-              mel.data, mel.dims[1], MelType::float32, 0.0F, features_.get());
+    const auto* const clips = reinterpret_cast<const GpuClip*>(memory + state.table);
+    const auto compute = [&](const Array& out, size_t first) {
+      mel_->run(arena, clips + first, static_cast<int>(rows), are_plain({table + first, rows}), out.data, out.dims[1],
+                MelType::float32, 0.0F, features_.get());
+    };
+    compute(batch["mel"], 0);
+    if (builder_.has_references()) compute(batch["reference"], rows);
+    free_slabs_.push(used);
     state.ready.record(features_.get());
     if (!overlap_) state.ready.wait();
   }
@@ -276,7 +307,7 @@ class GpuBackend : public LoaderBackend {
     for (const size_t row : needed) {
       if (cached_[slot.planned.clips[row]] != nullptr) return false;  // one that was lost is never kept
     }
-    state.base = staging_areas * batch_bytes_ + cache_used_;
+    state.base = staging_areas * area_bytes_ + cache_used_;
     cache_used_ += bytes;
     for (const size_t row : needed) state.rows[row].cached = &new_cached(slot.planned.clips[row]);
     return true;
@@ -295,6 +326,58 @@ class GpuBackend : public LoaderBackend {
       state.rows[row].cached = &cached;
       in_host_memory.push_back(row);
     }
+  }
+
+  bool are_plain(std::span<const GpuClip> clips) const {
+    return std::ranges::all_of(clips, [this](const GpuClip& clip) {
+      return clip.samples == 0 || (clip.format == SampleFormat::pcm_16 && clip.channels == 1 &&
+                                   clip.sample_rate == corpus_.mel.sample_rate && clip.offset_bytes % 2 == 0);
+    });
+  }
+
+  // Rows that are kept on the GPU need a worker only for a reference that is not.
+  void begin_references(const LoaderSlot& slot, SlotState& state, std::vector<size_t>& needed) const {
+    for (size_t row = 0; row < state.rows.size(); ++row) {
+      if (!state.rows[row].from_cache) continue;
+      const uint32_t number = builder_.reference_number(slot.planned.epoch, slot.planned.clips[row]);
+      const CachedClip* const cached = cached_[number].get();
+      const bool here = cached != nullptr && cached->host == nullptr && cached->state == CachedClip::State::here;
+      if (here) {
+        state.references[row].cached = cached;
+      } else {
+        needed.push_back(row);
+      }
+    }
+  }
+
+  // The frames of a kept row's reference, which is looked up where it is kept too.
+  int32_t cached_reference(const LoaderSlot& slot, size_t row) {
+    if (!builder_.has_references()) return 0;
+    ReferenceRow& reference = slots_[slot.number].references[row];
+    if (reference.cached == nullptr) return reference.frames;
+    const RowBuilder::Reference part = builder_.reference_of(slot.batch.epoch, slot.planned.clips[row]);
+    const uint64_t skipped = part.clip.first_sample - corpus_.index.clip(part.number).first_sample;
+    reference.clip = reference.cached->where;
+    reference.clip.offset_bytes += skipped * bytes_per_frame(reference.clip);
+    reference.clip.samples = static_cast<uint32_t>(part.clip.samples);
+    return static_cast<int32_t>(part.clip.length.mel_frames);
+  }
+
+  static uint64_t bytes_per_frame(const GpuClip& clip) {
+    return static_cast<uint64_t>(clip.channels) * static_cast<uint64_t>(bytes_per_sample(clip.format));
+  }
+
+  void decode_reference(const CorpusClip& clip, const LoaderSlot& slot, size_t row) {
+    SlotState& state = slots_[slot.number];
+    const Clip audio = read_clip(clip.place, clip.first_sample, clip.samples);
+    if (audio.samples.size() != clip.samples || audio.sample_rate != clip.sample_rate) changed(clip);
+    const uint64_t offset = batch_bytes_ + row * reference_bytes_;
+    std::memcpy(state.slab->memory.data() + head_bytes_ + offset, audio.samples.data(),
+                audio.samples.size() * sizeof(float));
+    ReferenceRow& reference = state.references[row];
+    reference.clip =
+        gpu_clip(clip, {SampleFormat::float_32, 1, clip.sample_rate, 0, clip.samples}, state.staging + offset);
+    reference.in_slab = true;
   }
 
   // Where in the slab `bytes` bytes of the row go: where it was planned, or to the row's place for substitutes.
@@ -401,6 +484,11 @@ class GpuBackend : public LoaderBackend {
         copy(state.staging + at, samples + at, room);
       }
     }
+    for (size_t row = 0; row < state.references.size(); ++row) {
+      if (!state.references[row].in_slab) continue;
+      const uint64_t at = batch_bytes_ + row * reference_bytes_;
+      copy(state.staging + at, samples + at, state.references[row].clip.samples * sizeof(float));
+    }
     if (!planned && sizes.empty()) return;
     // The mel of the batch that had this staging area before must be done with it.
     const Event*& user = staging_users_[sequence % staging_areas];
@@ -418,6 +506,8 @@ class GpuBackend : public LoaderBackend {
   const int device_;
   const bool overlap_;
   uint64_t half_batch_bytes_ = 0, batch_bytes_ = 0, head_bytes_ = 0;
+  uint64_t reference_bytes_ = 0;     // of the longest reference
+  uint64_t area_bytes_ = 0;          // of a batch with its references, in a slab and in a staging area
   std::vector<uint64_t> row_bytes_;  // of the largest clip, per shape
   RegisteredFiles files_;
   std::vector<std::unique_ptr<Slab>> slabs_;

@@ -11,12 +11,11 @@ namespace myxtts {
 namespace {
 
 void report_corpus(const std::string& where, const CorpusIndex& index, const SessionListener& listener) {
-  const size_t rejected = index.summary().rejected.size(), speakers = index.summary().speakers.size();
+  const size_t rejected = index.summary().rejected.size();
   if (rejected > 0) {
     listener.alert(fmt::format("{} of {} not used; `myxtts prepare {}` lists them with their reasons",
                                counted(rejected, "clip"), rejected + index.size(), where));
   }
-  if (speakers > 1) listener.alert(fmt::format("{} has {} speakers; they all become one voice", where, speakers));
 }
 
 // Validated on with the training corpus's vocabulary.

@@ -15,6 +15,20 @@ class LoaderTest : public TinyCorpus {
   static BatchLease reference(const Corpus& corpus, const BatchPlan& plan, const Batch& batch, size_t threads) {
     return make_batch(RowBuilder(corpus, plan, voice_arrays(), 1), plan.batch(batch.epoch, batch.index), threads);
   }
+  static BatchLease conditioned_reference(const Corpus& corpus, const BatchPlan& plan, const Batch& batch) {
+    return make_batch(RowBuilder(corpus, plan, conditioned_voice_arrays(), 1), plan.batch(batch.epoch, batch.index), 1);
+  }
+
+  // The same clips by three speakers in two languages.
+  Corpus open_with_speakers() {
+    std::string rows;
+    for (int i = 0; i < 30; ++i) {
+      rows += fmt::format("clip{:02}|speaker {}|{}|text number {}\n", i, i % 3, i % 4 == 0 ? "fa" : "en", i);
+    }
+    write_file_atomically(folder / "metadata.csv", rows);
+    config.data.metadata_format = "id|speaker|language|text", config.data.text_tokens = "characters";
+    return open();
+  }
 };
 
 template <typename T>

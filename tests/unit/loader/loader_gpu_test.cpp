@@ -4,6 +4,8 @@
 #include "loader/upload.h"
 #include "loader_fixture.h"
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 namespace myxtts {
@@ -45,6 +47,33 @@ TEST_F(LoaderOnGpu, agrees_with_the_cpu_and_does_not_depend_on_workers_or_cache)
     }
     if (cache > 1'000'000) {
       EXPECT_LT(loader.stats().bytes_read, 30U * 80'000U) << "each clip is read once";
+    }
+  }
+}
+
+TEST_F(LoaderOnGpu, references_agree_with_the_cpu_and_do_not_depend_on_workers_or_cache) {
+  const Corpus corpus = open_with_speakers();
+  const BatchPlan plan = plan_of(corpus);
+  const uint64_t batches = 4 * plan.batches_per_epoch();
+  std::vector<uint64_t> hashes;
+  for (const auto& [workers, cache, host_cache] :
+       {std::tuple{1, 0ULL, 0ULL}, {4, 400'000ULL, 0ULL}, {4, 0ULL, 400'000ULL}, {2, 1ULL << 30, 0ULL}}) {
+    LoaderOptions wanted = gpu(static_cast<size_t>(workers), cache, host_cache);
+    wanted.arrays = conditioned_voice_arrays();
+    Loader loader(corpus, plan, wanted);
+    for (uint64_t i = 0; i < batches; ++i) {
+      const BatchLease loaded = loader.next();
+      const BatchLease got = copy_to_host(*loaded);
+      if (hashes.size() <= i) {
+        hashes.push_back(got->hash());
+        const BatchLease want = conditioned_reference(corpus, plan, *loaded);
+        for (const char* name : {"tokens", "speaker", "language", "reference_lengths"}) {
+          ASSERT_TRUE(same_values<int32_t>(*got, *want, name)) << name;
+        }
+        expect_near(*got, *want, "mel", 1e-3F);
+        expect_near(*got, *want, "reference", 1e-3F);
+      }
+      ASSERT_EQ(got->hash(), hashes[i]) << workers << " workers, cache " << cache << ", batch " << i;
     }
   }
 }

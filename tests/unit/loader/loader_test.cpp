@@ -3,11 +3,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "corpus/pack.h"
+#include "features/mel.h"
 #include "loader/backend.h"
 #include "loader/make_batch.h"
 #include "loader_fixture.h"
 
 #include <fstream>
+#include <map>
+#include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -84,6 +87,58 @@ TEST_F(LoaderTest, a_batch_holds_the_arrays_that_were_asked_for) {
   EXPECT_NE(error_of([&] { (*few)["tokens"]; }).find("tokens"), std::string::npos);
   wanted.arrays = {"mels"};
   EXPECT_NE(error_of([&] { Loader(corpus, plan, wanted); }).find("did you mean mel?"), std::string::npos);
+}
+
+TEST_F(LoaderTest, rows_have_a_speaker_a_language_and_a_reference) {
+  Corpus corpus = open_with_speakers();
+  corpus.number_as({"another", "speaker 2", "speaker 0"}, {"en", "fa"});
+  const BatchPlan plan = plan_of(corpus);
+  const RowBuilder builder(corpus, plan, conditioned_voice_arrays(), 1);
+  LoaderOptions wanted = options(3), slow = options(1);
+  wanted.arrays = slow.arrays = conditioned_voice_arrays(), slow.native = false;
+  const std::unique_ptr<BatchSource> loader = open_loader(corpus, plan, wanted),
+                                     other = open_loader(corpus, plan, slow);
+  std::set<uint32_t> references_of_first;
+  for (uint64_t i = 0; i < 6 * plan.batches_per_epoch(); ++i) {
+    const BatchLease batch = copy_to_host(*loader->next());
+    ASSERT_EQ(batch->hash(), copy_to_host(*other->next())->hash());
+    for (size_t row = 0; row < batch->clips.size(); ++row) {
+      const uint32_t number = batch->clips[row];
+      const CorpusClip clip = corpus.clip(number);
+      const std::map<std::string, int32_t> numbers = {{"speaker 0", 2}, {"speaker 1", -1}, {"speaker 2", 1}};
+      ASSERT_EQ((*batch)["speaker"].values<int32_t>()[row], numbers.at(clip.speaker));
+      ASSERT_EQ((*batch)["language"].values<int32_t>()[row], clip.language == "fa" ? 1 : 0);
+      const RowBuilder::Reference part = builder.reference_of(batch->epoch, number);
+      ASSERT_EQ(part.clip.speaker, clip.speaker);
+      ASSERT_NE(part.number, number);
+      if (number == 4) references_of_first.insert(part.number);
+      // Its mel is that of the stretch, and zeros beyond it.
+      const auto frames = static_cast<size_t>((*batch)["reference_lengths"].values<int32_t>()[row]);
+      ASSERT_EQ(frames, part.clip.length.mel_frames);
+      const size_t values = static_cast<size_t>(reference_frames * corpus.mel.n_mels);
+      const std::span<float> got = (*batch)["reference"].values<float>().subspan(row * values, values);
+      const Mel want = MelCpu(corpus.mel).compute(read_used_part(corpus, part.clip));
+      ASSERT_EQ(want.values.size(), frames * static_cast<size_t>(corpus.mel.n_mels));
+      ASSERT_TRUE(std::equal(want.values.begin(), want.values.end(), got.begin()));
+      ASSERT_TRUE(std::all_of(got.begin() + static_cast<std::ptrdiff_t>(want.values.size()), got.end(),
+                              [](float value) { return value == 0; }));
+    }
+  }
+  EXPECT_GT(references_of_first.size(), 2U);
+}
+
+TEST_F(LoaderTest, a_reference_that_breaks_leaves_its_row_without_one) {
+  const Corpus corpus = open_with_speakers();
+  const BatchPlan plan = plan_of(corpus);
+  const RowBuilder builder(corpus, plan, conditioned_voice_arrays(), 1);
+  const PlannedBatch planned = plan.batch(0, 0);
+  const RowBuilder::Reference part = builder.reference_of(0, planned.clips.front());
+  if (std::ranges::find(planned.clips, part.number) != planned.clips.end()) GTEST_SKIP() << "it is in the batch itself";
+  fs::remove(part.clip.place.path);
+  const BatchLease batch = make_batch(builder, planned, 1);
+  EXPECT_EQ((*batch)["reference_lengths"].values<int32_t>()[0], 0);
+  EXPECT_EQ(batch->clips, planned.clips);
+  EXPECT_TRUE(batch->replaced.empty());
 }
 
 TEST_F(LoaderTest, a_batch_tells_its_way_through_the_stages) {
