@@ -157,7 +157,9 @@ std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOpti
   const std::string& language = as.language.empty() ? description.config.data.language : as.language;
   SpeakingAs speaker;
   if (!description.speakers.empty()) {
-    speaker.vector = as.speaker.empty() ? state_->voice.speaker_vector(state_->weights, 0) : at::tensor(as.speaker);
+    speaker.vector = as.speaker.empty() ? state_->voice.speaker_vector(
+                                              state_->weights, speaker_number(description, description.default_speaker))
+                                        : at::tensor(as.speaker);
     const auto known = std::ranges::find(description.languages, language);
     if (known == description.languages.end()) language_number(description, language);  // says which there are
     speaker.language = known - description.languages.begin();

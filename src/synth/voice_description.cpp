@@ -39,6 +39,7 @@ std::map<std::string, std::string> VoiceDescription::to_metadata() const {
   if (!speakers.empty()) {
     metadata["speakers"] = nlohmann::json(speakers).dump();
     metadata["languages"] = nlohmann::json(languages).dump();
+    metadata["default_speaker"] = default_speaker;
   }
   return metadata;
 }
@@ -62,6 +63,7 @@ VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std
     if (metadata.contains("speakers")) {
       voice.speakers = nlohmann::json::parse(text("speakers")).get<std::vector<std::string>>();
       voice.languages = nlohmann::json::parse(text("languages")).get<std::vector<std::string>>();
+      voice.default_speaker = text("default_speaker");
     }
   } catch (const nlohmann::json::exception& error) {
     reject_input("checkpoint", "{} is damaged: {}", path.string(), error.what());
@@ -130,7 +132,9 @@ void check_same_voice(const std::filesystem::path& path, const VoiceDescription&
                       const VoiceDescription& wanted) {
   const auto differ = [&](const std::string& what, const std::string& was, const std::string& now) {
     reject_input("checkpoint", "{} has {} {}, this run {}", path.string(), what, was, now,
-                 way_out("give another --checkpoint-dir, or --reset-training to begin anew"));
+                 way_out("give another --checkpoint-dir, with --from {} to begin with its weights, or "
+                         "--reset-training to begin anew",
+                         path.string()));
   };
   for (const Setting& setting : all_settings()) {
     if (!setting.fixed_on_resume) continue;
@@ -143,6 +147,10 @@ void check_same_voice(const std::filesystem::path& path, const VoiceDescription&
     if (was[i] == now[i]) continue;
     differ("the log-mel", fmt::format("{} with {} {}", saved_mel.name, was[i].first, was[i].second),
            fmt::format("{} with {}", wanted_mel.name, now[i].second));
+  }
+  if (saved.speakers != wanted.speakers || saved.languages != wanted.languages) {
+    differ("speakers", fmt::format("{} in {}", saved.speakers.size(), fmt::join(saved.languages, ", ")),
+           fmt::format("{} in {}", wanted.speakers.size(), fmt::join(wanted.languages, ", ")));
   }
   if (saved.vocabulary.to_json() != wanted.vocabulary.to_json()) {
     const std::set<char32_t> before = saved.vocabulary.symbols(), after = wanted.vocabulary.symbols();

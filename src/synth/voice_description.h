@@ -20,6 +20,7 @@ struct VoiceDescription {
   bool convolutions = true;  // false: a voice of version 0.1
   // Of a conditioned voice, in the order of its tables; empty: one speaker in one language.
   std::vector<std::string> speakers, languages;
+  std::string default_speaker;  // who speaks unless another is asked for
 
   VoiceSpec spec() const;
 

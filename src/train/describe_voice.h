@@ -6,6 +6,8 @@
 
 namespace myxtts {
 
-VoiceDescription describe_voice(const Config& config, const Corpus& corpus);
+// `origin`: the voice whose weights it begins with. Its tokens, speakers and languages come first, and the statistics
+// of its mel stay.
+VoiceDescription describe_voice(const Config& config, const Corpus& corpus, const VoiceDescription* origin = nullptr);
 
 }  // namespace myxtts

@@ -33,11 +33,21 @@ StepSettings settings_of(const Config& config, at::Device device) {
 
 }  // namespace
 
+namespace {
+
+// Batches that are diagnosed have the arrays of a voice without conditions.
+VoiceDescription one_speaker(VoiceDescription voice) {
+  voice.speakers.clear(), voice.languages.clear();
+  return voice;
+}
+
+}  // namespace
+
 struct StepConsumer::State {
   State(const Config& config_, const Corpus& corpus, const BatchPlan& plan, const Mode& mode)
       : config(fit_settings(config_, corpus.index.summary().hours())),
         device(torch_device(mode.model_device)),
-        trainable(describe_voice(config, corpus), {}, step_policy(config, device.is_cuda()).fused),
+        trainable(one_speaker(describe_voice(config, corpus)), {}, step_policy(config, device.is_cuda()).fused),
         step(trainable, settings_of(config, device)),
         monitor(declared_by(config, plan)) {
     step.capture(declared_by(config, plan));

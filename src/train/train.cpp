@@ -6,9 +6,9 @@
 #include "model/torch_device.h"
 #include "settings/config_file.h"
 #include "synth/voice_file.h"
-#include "train/describe_voice.h"
 #include "train/fit_settings.h"
 #include "train/loop.h"
+#include "train/take_over.h"
 #include "train/voice_trainable.h"
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
 namespace myxtts {
@@ -44,7 +45,7 @@ std::optional<Resumed> find_checkpoint(const fs::path& folder, const TrainListen
 // The voice that is trained. The corpus's mel statistics are part of it: a resumed run keeps those that its weights
 // were trained with.
 VoiceDescription describe(const TrainInput& input, const std::optional<Resumed>& resumed) {
-  VoiceDescription voice = describe_voice(input.config, input.corpus);
+  VoiceDescription voice = input.voice;
   if (!resumed) return voice;
   const VoiceDescription saved = VoiceDescription::from_metadata(resumed->header.metadata, resumed->checkpoint);
   check_same_voice(resumed->checkpoint, saved, voice);
@@ -65,8 +66,11 @@ OptimizerSettings optimizer_settings(const TrainingConfig& training) {
 RunPosition begin_position(const Resumed& resumed, const RunPlan& plan, const RunLog& log) {
   RunPosition position = resumed.header.position;
   if (position.plan != plan.hash) {
-    log.warn("the corpus, its shapes or the seed are not those of {}: epoch {} begins anew",
-             resumed.checkpoint.string(), position.epoch);
+    log.warn(
+        "the corpus, its shapes or the seed are not those of {}: epoch {} begins anew. To fine-tune a finished voice "
+        "on "
+        "another corpus, give --from {} and a new --checkpoint-dir",
+        resumed.checkpoint.string(), position.epoch, resumed.checkpoint.string());
     position.batch = 0;
     position.plan = plan.hash;
   }
@@ -87,6 +91,30 @@ std::vector<std::pair<std::string, std::string>> report_settings(const TrainInpu
           {"learning rate", fmt::format("{}", training.learning_rate)},
           {"tokens", input.corpus.text_tokens},
           {"seed", fmt::format("{}", training.seed)}};
+}
+
+// A new run begins with another voice's weights if it is to.
+std::optional<TakenOver> begin_with(const TrainInput& input, const VoiceDescription& voice, TrainingStep& step) {
+  if (input.origin == nullptr || input.from.empty()) return std::nullopt;
+  TakenOver taken =
+      take_over(input.from, *input.origin, voice, input.corpus, static_cast<uint64_t>(input.config.training.seed));
+  const at::NoGradGuard no_gradients;
+  OptimizerState& state = step.states().front();
+  state.master.copy_(taken.flat), state.ema.copy_(taken.flat);
+  step.reload();
+  return taken;
+}
+
+void report_taken(const fs::path& from, const TakenOver& taken, const RunLog& log) {
+  const auto list = [](const std::vector<std::string>& names) {
+    constexpr size_t listed = 12;
+    const auto first = std::span(names).first(std::min(names.size(), listed));
+    return fmt::format("{}{}", fmt::join(first, ", "),
+                       names.size() > listed ? fmt::format(" and {} more", names.size() - listed) : "");
+  };
+  log.say("begins with the weights of {}", from.string());
+  if (!taken.fresh.empty()) log.say("not in it, so begun anew: {}", list(taken.fresh));
+  if (!taken.unused.empty()) log.say("not taken: {}", list(taken.unused));
 }
 
 TrainSummary run(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
@@ -114,6 +142,7 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
     load_checkpoint(resumed->checkpoint, step.groups(), step.states());
     step.reload();
   }
+  const std::optional<TakenOver> taken = resumed ? std::nullopt : begin_with(input, description, step);
 
   RunPosition position;
   position.plan = plan.hash;
@@ -128,6 +157,7 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
           settings.policy.bfloat16 ? "bfloat16 with float masters" : "float");
   log.say("{:.2f} hours of speech as {}: {} steps, learning rate {}, dropout {}", input.corpus.index.summary().hours(),
           input.corpus.text_tokens, plan.total_steps, training.learning_rate, description.config.training.dropout);
+  if (taken) report_taken(input.from, *taken, log);
   if (!description.speakers.empty()) {
     log.say("{} in {}, condition dropout {}", counted(description.speakers.size(), "speaker"),
             counted(description.languages.size(), "language"), training.condition_dropout);
@@ -145,7 +175,8 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
 TrainSummary train(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
   const Config config = fit_settings(input.config, input.corpus.index.summary().hours());
   try {
-    return run({config, input.corpus, input.validation, input.mode, input.reset}, listener, stop);
+    return run({config, input.corpus, input.validation, input.mode, input.reset, input.voice, input.from, input.origin},
+               listener, stop);
   } catch (const c10::OutOfMemoryError& error) {
     const int64_t batch = input.config.data.batch_size.low;
     const ShapePlan shapes = plan_shapes(input.corpus.index.lengths(), input.config.data);

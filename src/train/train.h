@@ -4,6 +4,7 @@
 #include "corpus/corpus.h"
 #include "loader/mode.h"
 #include "settings/config.h"
+#include "synth/voice_description.h"
 #include "train/metrics.h"
 
 #include <atomic>
@@ -16,9 +17,12 @@ namespace myxtts {
 struct TrainInput {
   const Config& config;
   const Corpus& corpus;
-  const Corpus* validation = nullptr;  // null: what the corpus holds out
-  Mode mode;                           // where batches are made, and where the model is
-  bool reset = false;                  // put an earlier run aside and begin anew
+  const Corpus* validation = nullptr;        // null: what the corpus holds out
+  Mode mode;                                 // where batches are made, and where the model is
+  bool reset = false;                        // put an earlier run aside and begin anew
+  const VoiceDescription& voice;             // what is trained; the corpus is numbered as it says
+  std::filesystem::path from = {};           // a voice whose weights a new run begins with
+  const VoiceDescription* origin = nullptr;  // that voice
 };
 
 // What a run reports while it trains; called from the thread that trains.

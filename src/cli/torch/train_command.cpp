@@ -18,6 +18,7 @@ namespace {
 struct Options {
   ConfigFlags flags;
   bool reset = false, resume = false;
+  std::string from;
 };
 
 std::atomic<bool> stop_requested = false;
@@ -111,8 +112,9 @@ int run_train(const Options& options, const std::string& json_file, const Consol
   if (options.reset && options.resume)
     reject_input("train", "--resume and --reset-training are opposites", way_out("give one"));
   SessionConsole session(console);
-  const TrainSummary summary = train_session(options.flags.load().values, options.reset, session.listener(),
-                                             listener_of(session, console), stop_requested, catch_signals);
+  const TrainSummary summary =
+      train_session(options.flags.load().values, options.reset, options.from, session.listener(),
+                    listener_of(session, console), stop_requested, catch_signals);
   session.end_progress();
   print(summary, console);
   if (!json_file.empty()) write_file_atomically(json_file, to_json(summary).dump(2) + "\n");
@@ -126,6 +128,8 @@ void add_train_command(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("train", "train a voice; resumes automatically if an earlier run stopped");
   command->add_flag("--resume", options->resume, "resume from the newest checkpoint (the default)");
   command->add_flag("--reset-training", options->reset, "put an earlier run aside, deleting nothing, and begin anew");
+  command->add_option("--from", options->from, "a voice whose weights to begin with: a checkpoint, or a folder of them")
+      ->type_name("FILE");
   add_json_option(*command, program);
   add_config_flags(*command, options->flags, Command::train);
   command->callback([&program, options] {

@@ -1,8 +1,12 @@
 #include "session/torch/train_session.h"
 
 #include "base/counted.h"
+#include "base/error.h"
 #include "session/open.h"
 #include "session/torch/batch_size.h"
+#include "settings/settings.h"
+#include "synth/voice_file.h"
+#include "train/describe_voice.h"
 
 #include <optional>
 #include <set>
@@ -30,20 +34,62 @@ std::optional<Corpus> open_validation_corpus(const Config& config, const Corpus&
   return open_corpus_at(config.data.val_data, other, options, listener);
 }
 
+// The voice that a run goes on with: its own checkpoint, or the one to begin with.
+struct Origin {
+  std::filesystem::path file;
+  VoiceDescription voice;
+};
+
+std::optional<Origin> find_origin(const Config& config, bool reset, const std::string& from) {
+  const std::filesystem::path folder = config.training.checkpoint_dir;
+  if (!reset && std::filesystem::is_directory(folder)) {
+    if (const auto newest = newest_checkpoint(folder, [](const std::string&) {})) {
+      return Origin{*newest, read_voice_description(*newest)};
+    }
+  }
+  if (from.empty()) return std::nullopt;
+  if (!std::filesystem::exists(from)) reject_input("train", "--from: there is no {}", from);
+  const std::filesystem::path file = find_voice(from);
+  return Origin{file, read_voice_description(file)};
+}
+
+// What a voice's weights fit to: its size, tokens and log-mel.
+void adopt_settings(Config& config, const VoiceDescription& origin, const SessionListener& listener) {
+  ResolvedConfig resolved{config, {}};
+  for (const Setting& setting : all_settings()) {
+    const bool kept = (setting.fixed_on_resume && setting.key != "language") || setting.group == "mel";
+    if (!kept) continue;
+    const std::string before = value_text(setting, config), now = value_text(setting, origin.config);
+    if (before == now) continue;
+    set_value(resolved, setting, now, {Source::Kind::auto_tuned, "the voice to begin with"});
+    listener.tell(fmt::format("{} {}: as in the voice to begin with", setting.name(), now));
+  }
+  config = resolved.values;
+}
+
 }  // namespace
 
-TrainSummary train_session(Config config, bool reset, const SessionListener& listener, const TrainListener& trained,
-                           const std::atomic<bool>& stop, const std::function<void()>& begin) {
+TrainSummary train_session(Config config, bool reset, const std::string& from, const SessionListener& listener,
+                           const TrainListener& trained, const std::atomic<bool>& stop,
+                           const std::function<void()>& begin) {
   if (config.training.optimization_level == "experimental") {
     listener.alert("--optimization-level experimental is the same as enhanced: nothing is on trial");
   }
   const Mode mode = choose_devices(config, listener);
-  const PlannedCorpus planned = open_planned_corpus("train", config, CorpusPart::training, listener);
+  const std::optional<Origin> origin = find_origin(config, reset, from);
+  if (origin && !from.empty()) adopt_settings(config, origin->voice, listener);
+  PlannedCorpus planned = open_planned_corpus("train", config, CorpusPart::training, listener);
   report_corpus(config.data.train_data, planned.corpus.index, listener);
-  const std::optional<Corpus> validation = open_validation_corpus(config, planned.corpus, listener);
+  const VoiceDescription voice = describe_voice(config, planned.corpus, origin ? &origin->voice : nullptr);
+  planned.corpus.vocabulary = voice.vocabulary;
+  planned.corpus.number_as(voice.speakers, voice.languages);
+  std::optional<Corpus> validation = open_validation_corpus(config, planned.corpus, listener);
+  if (validation) validation->number_as(voice.speakers, voice.languages);
   settle_batch_size(config, planned.corpus, mode, reset, listener);
   begin();
-  return train({config, planned.corpus, validation ? &*validation : nullptr, mode, reset}, trained, stop);
+  TrainInput input{config, planned.corpus, validation ? &*validation : nullptr, mode, reset, voice};
+  if (origin && !from.empty()) input.from = origin->file, input.origin = &origin->voice;
+  return train(input, trained, stop);
 }
 
 }  // namespace myxtts
