@@ -17,7 +17,8 @@ TIME_FEATURES = 256
 ENCODER_KERNEL, DECODER_KERNEL, DURATION_KERNEL, DURATION_LAYERS = 5, 7, 3, 2
 DURATION_DROPOUT, MAX_DURATION_DROPOUT = 5, 0.5  # times the rate of the rest, and its limit
 # First dropout site of each part; a stack has two per block.
-EMBEDDING_SITE, DURATION_SITE, ENCODER_SITE, DECODER_SITE = 0, 100, 1000, 2000
+EMBEDDING_SITE, DURATION_SITE, ENCODER_SITE, DECODER_SITE, REFERENCE_SITE = 0, 100, 1000, 2000, 3000
+CONDITION_WIDTH, REFERENCE_WIDTH, REFERENCE_BLOCKS, REFERENCE_SHARE = 256, 192, 2, 0.5
 MIN_SIGMA = 1e-4  # noise that is left at the flow's end
 
 
@@ -209,13 +210,47 @@ class DurationLayer(nn.Module):
         return rms_norm(F.silu(F.linear(unfold(x, inside, DURATION_KERNEL), self.weight, self.bias)), self.norm)
 
 
+def add_condition(module, width):
+    module.condition = nn.Linear(CONDITION_WIDTH, width, bias=False)
+
+
+class Table(nn.Module):
+    def __init__(self, rows):
+        super().__init__()
+        self.table = normal(rows, CONDITION_WIDTH, std=1)
+
+    def forward(self, numbers):
+        """Rows of length one in root mean square; -1: zeros."""
+        return rms_norm(F.embedding(numbers.clamp_min(0), self.table) * (numbers >= 0).unsqueeze(-1))
+
+
+class Reference(nn.Module):
+    """A speaker's vector from a stretch of mel."""
+
+    def __init__(self, n_mels):
+        super().__init__()
+        self.add_module("in", linear(n_mels, REFERENCE_WIDTH))
+        self.blocks = nn.ModuleList(EncoderBlock(REFERENCE_WIDTH) for _ in range(REFERENCE_BLOCKS))
+        self.norm = nn.Parameter(torch.ones(REFERENCE_WIDTH))
+        self.out = linear(REFERENCE_WIDTH, CONDITION_WIDTH)
+
+    def forward(self, mel, rotary, keys, inside, drop):
+        x = getattr(self, "in")(mel)
+        for i, block in enumerate(self.blocks):
+            x = block(x, rotary, keys, inside, drop, REFERENCE_SITE + 2 * i)
+        x = rms_norm(x, self.norm) * inside.unsqueeze(-1)
+        return rms_norm(self.out(x.sum(1) / inside.sum(1, keepdim=True).clamp_min(1)))
+
+
 class Durations(nn.Module):
     def __init__(self, width):
         super().__init__()
         self.layers = nn.ModuleList(DurationLayer(width) for _ in range(DURATION_LAYERS))
         self.out = linear(width, 1)
 
-    def forward(self, x, inside, drop):
+    def forward(self, x, inside, drop, condition=None):
+        if condition is not None:
+            x = x + self.condition(condition).unsqueeze(1)
         for i, layer in enumerate(self.layers):
             x = drop(layer(x, inside), DURATION_SITE + i, DURATION_DROPOUT)
         return self.out(x).squeeze(-1).float()
@@ -229,8 +264,10 @@ class Encoder(nn.Module):
         self.norm = nn.Parameter(torch.ones(width))
         self.mu = linear(width, n_mels)
 
-    def forward(self, tokens, rotary, keys, inside, drop):
+    def forward(self, tokens, rotary, keys, inside, drop, condition=None):
         x = drop(F.embedding(tokens, self.embedding), EMBEDDING_SITE)
+        if condition is not None:
+            x = x + self.condition(condition).unsqueeze(1)
         for i, block in enumerate(self.blocks):
             x = block(x, rotary, keys, inside, drop, ENCODER_SITE + 2 * i)
         x = rms_norm(x, self.norm)
@@ -247,9 +284,10 @@ class Decoder(nn.Module):
         self.final = nn.ModuleDict({"modulation": linear(width, 2 * width, zero=True)})
         self.out = linear(width, n_mels, zero=True)
 
-    def forward(self, x, mu, time, rotary, keys, inside, drop):
+    def forward(self, x, mu, time, rotary, keys, inside, drop, condition=None):
         dtype = self.out.weight.dtype
-        moment = F.silu(self.time(time_waves(time).to(dtype)))
+        moment = self.time(time_waves(time).to(dtype))
+        moment = F.silu(moment if condition is None else moment + self.condition(condition))
         shared = self.modulation(moment).unflatten(-1, (6, -1))
         h = getattr(self, "in")(torch.cat((x, mu), -1).to(dtype))
         for i, block in enumerate(self.blocks):
@@ -297,9 +335,9 @@ def align_frames(mel, mu, text_lengths, mel_lengths):
 
 class Voice(nn.Module):
     """`key_mask=False` lets attention see padding: right only if every row is full, and faster, because a mask keeps
-    attention off the flash kernel."""
+    attention off the flash kernel. With `speakers` the voice is conditioned on speaker, language and reference."""
 
-    def __init__(self, size, vocabulary, n_mels, mel_mean, mel_std, key_mask=True, longest=4096):
+    def __init__(self, size, vocabulary, n_mels, mel_mean, mel_std, key_mask=True, longest=4096, speakers=0, languages=0):
         super().__init__()
         if isinstance(size, str):
             size = SIZES[size]
@@ -308,6 +346,21 @@ class Voice(nn.Module):
         self.encoder = Encoder(vocabulary, size.encoder_blocks, size.encoder_width, n_mels)
         self.duration = Durations(size.encoder_width)
         self.decoder = Decoder(size.decoder_blocks, size.decoder_width, n_mels)
+        self.conditioned = speakers > 0
+        if self.conditioned:
+            self.speakers, self.languages, self.reference = Table(speakers), Table(languages), Reference(n_mels)
+            for module, width in ((self.encoder, size.encoder_width), (self.duration, size.encoder_width), (self.decoder, size.decoder_width)):
+                add_condition(module, width)
+
+    def condition(self, given, dtype, dropout):
+        """`given`: speaker, language, reference, reference_lengths, choice [rows, 2] and condition_dropout."""
+        mel = (given["reference"] - self.mel_mean) / self.mel_std
+        inside = torch.arange(mel.shape[1], device=mel.device) < given["reference_lengths"].unsqueeze(1)
+        heard = self.reference(mel.to(dtype), self.rotary(mel.shape[1], dtype), self.keys(inside), inside, dropout)
+        by_reference = ((given["choice"][:, 0] < REFERENCE_SHARE) | (given["speaker"] < 0)) & (given["reference_lengths"] > 0)
+        speaker = torch.where(by_reference.unsqueeze(1), heard, self.speakers(given["speaker"]))
+        kept = (given["choice"][:, 1] >= given.get("condition_dropout", 0)).unsqueeze(1)
+        return (speaker + self.languages(given["language"])) * kept
 
     def keys(self, valid):
         if not self.key_mask:
@@ -315,7 +368,7 @@ class Voice(nn.Module):
         # An empty row sees its padding, so that no softmax is over nothing.
         return (valid | ~valid.any(1, keepdim=True))[:, None, None, :]
 
-    def losses(self, tokens, text_lengths, mel_lengths, mel, time, noise, align="search", token_of_frame=None, dropout=no_dropout):
+    def losses(self, tokens, text_lengths, mel_lengths, mel, time, noise, align="search", token_of_frame=None, dropout=no_dropout, **given):
         """align="search" finds the alignment on the CPU; "given" takes token_of_frame. Losses are float scalars."""
         if (align == "given") != (token_of_frame is not None):
             raise ValueError("token_of_frame comes with align='given', and with it alone")
@@ -325,8 +378,9 @@ class Voice(nn.Module):
         valid_values = (mel_lengths.sum() * self.n_mels).clamp_min(1)
         dtype = computing_type(self.encoder.embedding)
 
-        encoded, mu = self.encoder(tokens, self.rotary(tokens.shape[1], dtype), self.keys(valid_token), valid_token, dropout)
-        log_durations = self.duration(encoded.detach(), valid_token, dropout)
+        condition = self.condition(given, dtype, dropout) if self.conditioned else None
+        encoded, mu = self.encoder(tokens, self.rotary(tokens.shape[1], dtype), self.keys(valid_token), valid_token, dropout, condition)
+        log_durations = self.duration(encoded.detach(), valid_token, dropout, condition)
         if align == "search":
             token_of_frame = align_frames(mel, mu.detach(), text_lengths, mel_lengths)
 
@@ -345,7 +399,7 @@ class Voice(nn.Module):
         t = time.view(-1, 1, 1)
         x = (1 - (1 - MIN_SIGMA) * t) * noise + t * mel
         target = mel - (1 - MIN_SIGMA) * noise
-        flow = self.decoder(x, frame_mu, time, self.rotary(mel.shape[1], dtype), self.keys(valid_frame), valid_frame, dropout)
+        flow = self.decoder(x, frame_mu, time, self.rotary(mel.shape[1], dtype), self.keys(valid_frame), valid_frame, dropout, condition)
         flow = mean_valid((flow - target).square())
         return {"total": prior + duration + flow, "prior": prior, "duration": duration, "flow": flow, "token_of_frame": token_of_frame}
 

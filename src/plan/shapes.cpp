@@ -1,8 +1,10 @@
 #include "plan/shapes.h"
 
 #include "base/error.h"
+#include "base/random.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -86,6 +88,28 @@ ShapePlan plan_shapes(std::span<const ClipLength> clips, const DataConfig& data)
   for (size_t i = 0; i < plan.shapes.size(); ++i) plan.validation[i].text_length = plan.shapes[i].text_length;
   plan.padding = fed_frames == 0 ? 0.0 : 1.0 - static_cast<double>(true_frames) / static_cast<double>(fed_frames);
   return plan;
+}
+
+void balance_speakers(std::vector<Shape>& shapes, std::span<const ClipLength> lengths,
+                      std::span<const ClipLabels> labels, double balance) {
+  if (balance <= 0) return;
+  constexpr double most = 50;
+  std::map<uint32_t, double> frames;
+  for (const Shape& shape : shapes) {
+    for (const uint32_t clip : shape.clips) frames[labels[clip].speaker] += lengths[clip].mel_frames;
+  }
+  double longest = 0;
+  for (const auto& [speaker, sum] : frames) longest = std::max(longest, sum);
+  for (Shape& shape : shapes) {
+    std::vector<uint32_t> repeated;
+    for (const uint32_t clip : shape.clips) {
+      const double times = std::min(most, std::pow(longest / frames[labels[clip].speaker], balance));
+      const double draw = static_cast<double>(Random::mix(clip) >> 11) * 0x1p-53;
+      const auto count = static_cast<size_t>(times) + (draw < times - std::floor(times) ? 1 : 0);
+      repeated.insert(repeated.end(), count, clip);
+    }
+    shape.clips = std::move(repeated);
+  }
 }
 
 std::vector<Shape> fit_to_shapes(std::span<const ClipLength> clips, const std::vector<Shape>& shapes,

@@ -10,7 +10,7 @@ import torch
 from conftest import BINARY, HANG_S
 from safetensors.torch import load_file, save_file
 from twin.voice import Dropout, no_dropout
-from twin_inputs import MEL_MEAN, MEL_STD, difference, gradients, random_batch, random_voice
+from twin_inputs import MEL_MEAN, MEL_STD, difference, gradients, random_batch, random_condition, random_voice
 
 BUILD = BINARY.parent
 STEP_DUMP = BUILD / "tests" / "step_dump"
@@ -33,9 +33,11 @@ def step_dump(tmp_path_factory):
     def run(voice, batch, size, dropout=None):
         weights = {f"model.{name}": value.detach().contiguous() for name, value in voice.state_dict().items()}
         metadata = {"size": size, "mel_mean": str(MEL_MEAN), "mel_std": str(MEL_STD)}
+        metadata |= {"condition_dropout": str(batch.get("condition_dropout", 0))}
         if dropout:
             metadata |= {"dropout": str(dropout.rate), "dropout_key": str(dropout.key.item())}
-        save_file(weights | batch, folder / "in.safetensors", metadata)
+        tensors = {name: value for name, value in batch.items() if torch.is_tensor(value)}
+        save_file(weights | tensors, folder / "in.safetensors", metadata)
         done = subprocess.run([STEP_DUMP, folder / "in.safetensors", folder / "out.safetensors"], capture_output=True, text=True, timeout=HANG_S)
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return load_file(folder / "out.safetensors")
@@ -44,10 +46,12 @@ def step_dump(tmp_path_factory):
 
 
 @pytest.mark.parametrize("rate", [0, 0.1])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_voice_and_its_twin_are_one(step_dump, seed, rate):
-    voice = random_voice("tiny", seed)
+@pytest.mark.parametrize("seed, speakers", [(1, 0), (2, 0), (3, 5)])
+def test_the_voice_and_its_twin_are_one(step_dump, seed, speakers, rate):
+    voice = random_voice("tiny", seed, speakers, languages=2)
     batch = random_batch([12, 30, 21, 5], [60, 95, 21, 48], extra_tokens=3, extra_frames=11, seed=seed)
+    if speakers:
+        batch |= random_condition(4, speakers, 2) | {"condition_dropout": 0.2}
     dropout = Dropout(rate, torch.tensor(0x5DEECE66D1234567 + seed)) if rate else None
     expected, expected_gradients = gradients(voice, batch, dropout or no_dropout)
     got = step_dump(voice, batch, "tiny", dropout)

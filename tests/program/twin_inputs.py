@@ -5,10 +5,10 @@ from twin.voice import Voice, no_dropout
 VOCABULARY, N_MELS, MEL_MEAN, MEL_STD = 40, 80, -5.0, 2.0
 
 
-def random_voice(size="tiny", seed=1):
+def random_voice(size="tiny", seed=1, speakers=0, languages=0):
     """No weight is zero, so that every gradient says something."""
     torch.manual_seed(seed)
-    voice = Voice(size, VOCABULARY, N_MELS, MEL_MEAN, MEL_STD)
+    voice = Voice(size, VOCABULARY, N_MELS, MEL_MEAN, MEL_STD, speakers=speakers, languages=languages)
     with torch.no_grad():
         for parameter in voice.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
@@ -29,6 +29,20 @@ def random_batch(text_lengths, mel_lengths, extra_tokens=0, extra_frames=0, seed
         noise[row, :frames] = torch.randn((frames, N_MELS), generator=generator)
     return {"tokens": tokens, "text_lengths": torch.tensor(text_lengths, dtype=torch.int32), "mel_lengths": torch.tensor(mel_lengths, dtype=torch.int32),
             "mel": mel, "time": torch.rand(rows, generator=generator), "noise": noise}
+
+
+def random_condition(rows, speakers, languages, seed=3):
+    """Of rows by table and by reference, one of an unknown speaker, one without a reference, one without a condition."""
+    generator = torch.Generator().manual_seed(seed)
+    speaker = torch.arange(rows, dtype=torch.int32) % speakers
+    speaker[1] = -1
+    lengths = torch.randint(5, 40, (rows,), generator=generator, dtype=torch.int32)
+    lengths[2] = 0
+    choice = torch.rand(rows, 2, generator=generator) * 0.5 + 0.5
+    choice[0, 0], choice[3, 1] = 0.1, 0.05
+    reference = torch.randn(rows, 40, N_MELS, generator=generator) * MEL_STD + MEL_MEAN
+    return {"speaker": speaker, "language": torch.arange(rows, dtype=torch.int32) % languages, "reference": reference,
+            "reference_lengths": lengths, "choice": choice}
 
 
 def gradients(voice, batch, dropout=no_dropout):

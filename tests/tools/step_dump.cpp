@@ -18,14 +18,20 @@ at::Tensor read(const SafetensorsFile& file, const std::string& name) {
 
 void dump(const char* in, const char* out) {
   const SafetensorsFile file(in);
-  const VoiceBatch batch = {read(file, "tokens"), read(file, "text_lengths"), read(file, "mel_lengths"),
-                            read(file, "mel")};
+  VoiceBatch batch = {read(file, "tokens"), read(file, "text_lengths"), read(file, "mel_lengths"), read(file, "mel")};
   FlowNoise noise = {read(file, "time"), read(file, "noise")};
+  VoiceSpec spec;
+  if (file.find("model.speakers.table") != nullptr) {
+    spec.speakers = file.tensor("model.speakers.table").shape[0];
+    spec.languages = file.tensor("model.languages.table").shape[0];
+    batch.speaker = read(file, "speaker"), batch.language = read(file, "language");
+    batch.reference = read(file, "reference"), batch.reference_lengths = read(file, "reference_lengths");
+    noise.choice = read(file, "choice"), noise.condition_dropout = std::stod(file.metadata().at("condition_dropout"));
+  }
   if (file.metadata().contains("dropout")) {
     const int64_t key = std::stoll(file.metadata().at("dropout_key"));
     noise.dropout = {at::full({}, key, at::kLong), std::stod(file.metadata().at("dropout"))};
   }
-  VoiceSpec spec;
   spec.size = model_size(file.metadata().at("size"));
   spec.vocabulary = file.tensor("model.encoder.embedding").shape[0];
   spec.n_mels = batch.mel.size(2);

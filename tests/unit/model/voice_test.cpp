@@ -160,6 +160,93 @@ TEST(Voice, those_of_version_0_1_have_no_convolutions) {
   EXPECT_FALSE(names.contains("decoder.blocks.0.feed.depthwise"));
 }
 
+VoiceSpec conditioned_spec() {
+  VoiceSpec spec = test_spec();
+  spec.speakers = 3, spec.languages = 2;
+  return spec;
+}
+
+// Speakers, languages and references for the rows: the last row has no reference, the one before it an unknown speaker.
+void add_condition(Example& example, int64_t frames) {
+  const int64_t rows = example.batch.tokens.size(0), n_mels = example.batch.mel.size(2);
+  example.batch.speaker = at::arange(rows, at::kInt) % 3;
+  example.batch.speaker[rows - 2] = -1;
+  example.batch.language = at::arange(rows, at::kInt) % 2;
+  example.batch.reference_lengths = 7 + at::arange(rows, at::kInt);
+  example.batch.reference_lengths[rows - 1] = 0;
+  example.batch.reference = at::zeros({rows, frames, n_mels});
+  example.noise.choice = at::zeros({rows, 2});
+  for (int64_t row = 0; row < rows; ++row) {
+    Random random(static_cast<uint64_t>(row) + 100);
+    for (int f = 0; f < example.batch.reference_lengths[row].item<int>(); ++f) {
+      for (int m = 0; m < n_mels; ++m) example.batch.reference[row][f][m] = -5 + 2 * random.normal();
+    }
+    example.noise.choice[row][0] = row % 2 == 0 ? 0.2 : 0.8;  // by reference, by table
+    example.noise.choice[row][1] = 0.9;
+  }
+}
+
+TEST(Voice, padding_of_references_changes_nothing_and_every_condition_has_a_gradient) {
+  const std::vector<std::pair<int, int>> lengths = {{5, 23}, {9, 30}, {4, 12}, {6, 20}, {7, 21}};
+  std::vector<at::Tensor> gradients, losses;
+  for (const bool fused : {true, false}) {
+    const Voice voice(conditioned_spec(), fused);
+    for (const int64_t times : {1, 2}) {
+      Example example = make_example(lengths, 16 * times, 32 * times, 16);
+      add_condition(example, 16 * times);
+      example.noise.dropout = dropout_key(42, 0.2);
+      const Weights weights = make_weights(voice.layout(), perturbed(voice), true);
+      const VoiceLosses result = voice.losses(weights, example.batch, example.noise);
+      result.total.backward();
+      losses.push_back(result.total.detach());
+      gradients.push_back(weights.gradients);
+    }
+    const std::vector<at::Tensor> views = voice.layout().views(gradients.back());
+    for (size_t i = 0; i < views.size(); ++i) {
+      EXPECT_GT(views[i].norm().item<float>(), 0) << voice.layout().specs()[i].name;
+    }
+  }
+  for (size_t i = 1; i < losses.size(); ++i) {
+    EXPECT_NEAR(losses[i].item<float>(), losses[0].item<float>(), 5e-6 * std::abs(losses[0].item<float>()));
+    EXPECT_LT((gradients[i] - gradients[0]).norm().item<double>() / gradients[0].norm().item<double>(), 2e-5);
+  }
+}
+
+TEST(Voice, a_row_without_condition_does_not_know_its_speaker) {
+  const Voice voice(conditioned_spec());
+  const Weights weights = make_weights(voice.layout(), perturbed(voice), false);
+  Example example = make_example({{5, 23}, {9, 30}}, 16, 32, 16);
+  add_condition(example, 16);
+  const auto loss = [&](int speaker, double dropped) {
+    example.batch.speaker = at::full({2}, speaker, at::kInt), example.batch.reference_lengths.zero_();
+    example.noise.condition_dropout = dropped;
+    return voice.losses(weights, example.batch, example.noise).total.item<float>();
+  };
+  EXPECT_NE(loss(0, 0), loss(1, 0));
+  EXPECT_EQ(loss(0, 0.95), loss(1, 0.95));
+  EXPECT_NE(loss(0, 0.95), loss(0, 0));
+}
+
+TEST(Voice, speaks_as_a_speaker_as_a_reference_and_with_guidance) {
+  const Voice voice(conditioned_spec());
+  const Weights weights = make_weights(voice.layout(), perturbed(voice), false);
+  const auto mel = [&](const at::Tensor& vector, int64_t language, double guidance) {
+    SynthesisOptions options;
+    options.guidance = guidance;
+    return voice.synthesize(weights, {2, 3, 4, 5}, options, {vector, language}).mel;
+  };
+  const at::Tensor one = voice.speaker_vector(weights, 0), other = voice.speaker_vector(weights, 1);
+  EXPECT_NEAR(one.square().mean().item<double>(), 1, 1e-3);
+  const at::Tensor heard = voice.reference_vector(weights, at::randn({20, 16}));
+  EXPECT_NEAR(heard.square().mean().item<double>(), 1, 1e-3);
+  EXPECT_TRUE(mel(one, 0, 0).equal(mel(one, 0, 0)));
+  for (const at::Tensor& differs : {mel(other, 0, 0), mel(one, 1, 0), mel(one, -1, 0), mel(heard, 0, 0), mel(one, 0, 1)}) {
+    EXPECT_FALSE(differs.equal(mel(one, 0, 0)));
+  }
+  // Guidance changes how it sounds, not how long it takes.
+  EXPECT_EQ(mel(one, 0, 2).size(0), mel(one, 0, 0).size(0));
+}
+
 TEST(Voice, every_parameter_gets_a_gradient) {
   const Voice voice(test_spec());
   const Example example = make_example({{5, 23}, {9, 30}}, 16, 32, 16);

@@ -112,5 +112,31 @@ TEST(Shapes, a_corpus_smaller_than_a_batch_has_one_shape_and_an_empty_one_is_ref
   EXPECT_THROW(plan_shapes(lengths_of({}), {}), Error);
 }
 
+TEST(Shapes, speakers_are_balanced_by_repeating_clips) {
+  std::vector<ClipLength> lengths(120);
+  std::vector<ClipLabels> labels(120);
+  for (size_t i = 0; i < 120; ++i) {
+    lengths[i].mel_frames = 100, lengths[i].tokens = 10;
+    labels[i].speaker = i < 100 ? 0 : i < 116 ? 1 : 2;
+  }
+  DataConfig data;
+  data.batch_size = {4, 4};
+  const auto heard = [&](double balance) {
+    std::vector<Shape> shapes = plan_shapes(lengths, data).shapes;
+    balance_speakers(shapes, lengths, labels, balance);
+    std::vector<size_t> counts(3);
+    for (const Shape& shape : shapes) {
+      for (const uint32_t clip : shape.clips) ++counts[labels[clip].speaker];
+    }
+    return counts;
+  };
+  EXPECT_EQ(heard(0), (std::vector<size_t>{100, 16, 4}));
+  EXPECT_EQ(heard(1)[0], 100U);
+  EXPECT_NEAR(static_cast<double>(heard(1)[1]), 100, 10);
+  EXPECT_EQ(heard(1)[2], 100U);
+  EXPECT_EQ(heard(0.5)[2], 20U);
+  EXPECT_EQ(heard(0.7), heard(0.7));
+}
+
 }  // namespace
 }  // namespace myxtts
