@@ -26,9 +26,9 @@ struct ShapePlan {
 // least a batch of clips. With data.batch_frames every shape's batch has about that many frames.
 ShapePlan plan_shapes(std::span<const ClipLength> clips, const DataConfig& data);
 
-// Clips of speakers with less speech come more than once in an epoch: as often as the speaker with most speech has more,
-// to the power of `balance`, at most 50 times. 0: every clip comes once; 1: every speaker is heard equally long. Which
-// clip of a speaker comes once more, where the number is not whole, follows from its number alone.
+// Clips of speakers with less speech come more than once in an epoch: as often as the speaker with most speech has
+// more, to the power of `balance`, at most 50 times. 0: every clip comes once; 1: every speaker is heard equally long.
+// Which clip of a speaker comes once more, where the number is not whole, follows from its number alone.
 void balance_speakers(std::vector<Shape>& shapes, std::span<const ClipLength> lengths,
                       std::span<const ClipLabels> labels, double balance);
 

@@ -30,6 +30,7 @@ SpeakerFile read_speaker(const std::filesystem::path& path) {
 }
 
 std::vector<float> mixed(const std::vector<std::vector<float>>& vectors) {
+  if (vectors.size() == 1) return vectors.front();
   std::vector<float> sum(vectors.front().size(), 0.0F);
   double squares = 0;
   for (size_t i = 0; i < sum.size(); ++i) {

@@ -40,7 +40,20 @@ VoiceSpec bench_voice(const StepBench& bench) {
   spec.size = model_size(bench.size);
   spec.vocabulary = vocabulary;
   spec.n_mels = n_mels;
+  spec.speakers = bench.speakers, spec.languages = bench.speakers > 0 ? 2 : 0;
   return spec;
+}
+
+// Speakers, languages and references of a conditioned voice.
+void add_condition(TensorMap& batch, const VoiceSpec& spec) {
+  if (!spec.conditioned()) return;
+  const int64_t rows = batch["tokens"].size(0);
+  const at::TensorOptions ints = batch["tokens"].options(), floats = batch["mel"].options();
+  const TensorMap condition = {{"speaker", at::randint(spec.speakers, {rows}, ints)},
+                               {"language", at::randint(spec.languages, {rows}, ints)},
+                               {"reference", at::randn({rows, reference_frames, spec.n_mels}, floats)},
+                               {"reference_lengths", at::full({rows}, reference_frames, ints)}};
+  for (const auto& [name, tensor] : condition) batch.add(name, tensor);
 }
 
 StepSettings bench_settings(const StepBench& bench) {
@@ -110,8 +123,8 @@ StepTimes measure_step(const StepBench& bench) {
   times.flop = step_flop(spec, bench.rows, bench.tokens, bench.frames);
   ClipLength length;
   length.mel_frames = static_cast<uint32_t>(bench.frames), length.tokens = static_cast<uint32_t>(bench.tokens);
-  const TensorMap batch =
-      random_batch(bench.rows, length, {bench.tokens, bench.frames, bench.rows, {}}, settings.device);
+  TensorMap batch = random_batch(bench.rows, length, {bench.tokens, bench.frames, bench.rows, {}}, settings.device);
+  add_condition(batch, spec);
   const Stopwatch capturing;
   step.capture({signature_of(batch, false)});
   times.capture_s = capturing.seconds();
@@ -188,7 +201,10 @@ VaryingTimes measure_varying_step(const StepBench& bench, const std::vector<int6
     signatures.push_back({bench.rows, shape.text_length, shape.mel_frames, false});
     for (const uint32_t clip : shape.clips) {
       TensorMap& batch = by_length[lengths[clip]];
-      if (!batch.contains("mel")) batch = random_batch(bench.rows, clips[clip], shape, settings.device);
+      if (!batch.contains("mel")) {
+        batch = random_batch(bench.rows, clips[clip], shape, settings.device);
+        add_condition(batch, spec);
+      }
       batches[clip] = &batch;
     }
   }

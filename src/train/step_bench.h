@@ -16,6 +16,7 @@ struct StepBench {
   bool fused = true;    // kernels
   int64_t repeats = 20, steps_each = 10;
   int64_t profiled_steps = 0;  // more steps, watched kernel by kernel; on a GPU
+  int64_t speakers = 0;        // above 0: a voice conditioned on so many, with references
 };
 
 // Of one kernel in a step.

@@ -206,14 +206,6 @@ def test_what_is_chosen_or_on_trial_is_said(myxtts, tiny, tmp_path):
     assert "batch size 4 of 2-4: a step takes about" in done.stdout
 
 
-def test_several_speakers_are_said_to_become_one_voice(myxtts, tiny, tmp_path):
-    corpus = tmp_path / "corpus"
-    myxtts("demo-data", corpus, "--clips", 12, "--speakers", 2)
-    done = myxtts("train", "--train-data", corpus, "--config", tiny / "config.yaml", "--checkpoint-dir", tmp_path / "run",
-                  "--batch-size", 2, "--shape-buckets", 1, "--max-steps", 1)
-    assert "has 2 speakers; they all become one voice" in done.stderr
-
-
 def test_plain_operations_learn_what_fused_kernels_learn(myxtts, tiny, tmp_path):
     losses = []
     for fused in ("true", "false"):

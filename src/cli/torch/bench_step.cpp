@@ -213,6 +213,7 @@ void add_bench_step(CLI::App& bench, Program& program) {
   number("--batch-size", options->bench.rows, "clips");
   number("--frames", options->bench.frames, "of each clip");
   number("--tokens", options->bench.tokens, "of each clip; with --lengths, of a clip of --frames");
+  number("--speakers", options->bench.speakers, "above 0: a voice of so many speakers, with references");
   CLI::Option* repeats = number("--repeats", options->bench.repeats, "measurements");
   CLI::Option* steps = number("--steps", options->bench.steps_each, "steps in a measurement");
   CLI::Option* lengths =

@@ -6,6 +6,7 @@
 #include "synth/synthesizer.h"
 #include "synth/voice_file.h"
 
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -24,7 +25,9 @@ int list(const Options& options, const std::string& json_file, const Console& co
     reject_input("speakers", "no voice is named", way_out("myxtts speakers CHECKPOINT"));
   }
   const VoiceDescription voice = read_voice_description(find_voice(options.checkpoint));
-  for (const std::string& speaker : voice.speakers) console.info("{}", speaker);
+  std::vector<std::string> names = voice.speakers;
+  std::ranges::sort(names);
+  for (const std::string& name : names) console.info("{}", name.empty() ? "(not named)" : name);
   if (voice.speakers.empty()) {
     console.info("one speaker without a name, in {}", voice.config.data.language);
   } else {

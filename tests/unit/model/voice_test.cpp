@@ -240,7 +240,8 @@ TEST(Voice, speaks_as_a_speaker_as_a_reference_and_with_guidance) {
   const at::Tensor heard = voice.reference_vector(weights, at::randn({20, 16}));
   EXPECT_NEAR(heard.square().mean().item<double>(), 1, 1e-3);
   EXPECT_TRUE(mel(one, 0, 0).equal(mel(one, 0, 0)));
-  for (const at::Tensor& differs : {mel(other, 0, 0), mel(one, 1, 0), mel(one, -1, 0), mel(heard, 0, 0), mel(one, 0, 1)}) {
+  for (const at::Tensor& differs :
+       {mel(other, 0, 0), mel(one, 1, 0), mel(one, -1, 0), mel(heard, 0, 0), mel(one, 0, 1)}) {
     EXPECT_FALSE(differs.equal(mel(one, 0, 0)));
   }
   // Guidance changes how it sounds, not how long it takes.
