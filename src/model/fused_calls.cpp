@@ -366,6 +366,19 @@ FlowFrames frames_from(const variable_list& saved, double sigma_min) {
   return {saved[1], saved[2], saved[3], saved[4], sigma_min};
 }
 
+struct UnfoldFunction : torch::autograd::Function<UnfoldFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& lengths, int64_t kernel) {
+    context->save_for_backward({x, lengths});
+    return fused_unfold(x.contiguous(), lengths, kernel).view({x.size(0), x.size(1), kernel * x.size(2)});
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& gradient = gradients.front();
+    return {fused_unfold_backward(gradient.contiguous().view({-1, gradient.size(2)}), saved[0], saved[1]), {}, {}};
+  }
+};
+
 struct DecoderInputFunction : torch::autograd::Function<DecoderInputFunction> {
   static variable_list forward(AutogradContext* context, const at::Tensor& mu, const at::Tensor& mel,
                                const at::Tensor& noise, const at::Tensor& time, const at::Tensor& token_of_frame,
@@ -460,6 +473,10 @@ DecoderInput decoder_input(const FlowFrames& frames, const at::Tensor& mu) {
 
 at::Tensor flow_squared_error(const FlowFrames& frames, const at::Tensor& flow) {
   return FlowSquaredErrorFunction::apply(flow, frames.mel, frames.noise, frames.token_of_frame, frames.sigma_min);
+}
+
+at::Tensor unfold_positions_fused(const at::Tensor& x, const at::Tensor& lengths, int64_t kernel) {
+  return UnfoldFunction::apply(x, lengths, kernel);
 }
 
 }  // namespace myxtts

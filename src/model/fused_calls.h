@@ -75,6 +75,9 @@ struct FlowFrames {
   double sigma_min = 0;
 };
 
+// unfold_positions (model/blocks.h) in one kernel each way; differentiable.
+at::Tensor unfold_positions_fused(const at::Tensor& x, const at::Tensor& lengths, int64_t kernel);
+
 // Decoder input [x_t, mu] and the sum of (mel - mu)^2 over valid frames; differentiable.
 struct DecoderInput {
   at::Tensor input, squares;

@@ -158,10 +158,14 @@ at::Tensor Voice::predict_durations(const Weights& weights, const at::Tensor& en
   for (size_t i = 0; i < duration_.size(); ++i) {
     const DurationLayer& layer = duration_[i];
     const at::Tensor& weight = weights[layer.weight];
-    const at::Tensor near = unfold_positions(hidden, lengths, weight.size(1) / hidden.size(2));
+    const int64_t width = hidden.size(2), kernel = weight.size(1) / width;
+    const bool fused = uses_fused(hidden) && !pass.inspect && kernel > 1;
+    const at::Tensor near = (fused ? unfold_positions_fused : unfold_positions)(hidden, lengths, kernel);
     hidden = at::silu(at::linear(near, weight, weights[layer.bias]));
     if (!spec_.convolutions) continue;
-    hidden = dropout(rms_norm(hidden) * weights[layer.norm], stronger, duration_site + static_cast<uint32_t>(i));
+    constexpr double eps = 1e-6;
+    hidden = dropout(at::rms_norm(hidden, {width}, weights[layer.norm], eps), stronger,
+                     duration_site + static_cast<uint32_t>(i));
   }
   return at::linear(hidden, weights[duration_out_], weights[duration_out_bias_]).squeeze(-1).to(at::kFloat);
 }
