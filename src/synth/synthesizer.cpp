@@ -113,14 +113,9 @@ std::vector<float> to_vector(const at::Tensor& tensor) {
 
 std::string Synthesizer::fingerprint() const {
   check_conditioned(state_->description);
-  uint64_t hash = 0;
-  const std::vector<ParameterSpec>& specs = state_->voice.layout().specs();
-  for (size_t i = 0; i < specs.size(); ++i) {
-    if (!specs[i].name.starts_with("reference.")) continue;
-    const at::Tensor values = state_->weights[i].to(at::kCPU, at::kFloat).contiguous();
-    hash = hash_bytes(values.const_data_ptr<float>(), static_cast<size_t>(values.numel()) * sizeof(float), hash);
-  }
-  return hash_hex(hash);
+  const VoiceDescription& voice = state_->description;
+  return hash_hex(hash_text(fmt::format("{}\n{}\n{}\n{}", voice.config.model.size, voice.vocabulary.to_json(),
+                                        fmt::join(voice.speakers, "\n"), fmt::join(voice.languages, "\n"))));
 }
 
 std::vector<float> Synthesizer::speaker_vector(const std::string& name) const {

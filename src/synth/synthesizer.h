@@ -35,7 +35,7 @@ class Synthesizer {
   // was made with it. Of clips the mean is taken.
   std::vector<float> speaker_vector(const std::string& name) const;
   std::vector<float> reference_vector(const std::vector<std::filesystem::path>& clips) const;
-  // Of its reference encoder, for speaker files.
+  // The same for all checkpoints of a run: for speaker files.
   std::string fingerprint() const;
 
   // A long text is spoken sentence by sentence.

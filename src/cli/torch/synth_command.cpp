@@ -76,6 +76,9 @@ int synthesise(const Options& options, const Console& console) {
   if (!options.references.empty()) {
     as.speaker = voice.reference_vector({options.references.begin(), options.references.end()});
   }
+  if (how.guidance > 0 && voice.description().speakers.empty()) {
+    reject_input("synth", "--guidance needs a voice with speakers", way_out("leave it out"));
+  }
   const bool many = !options.text_file.empty();
   std::unique_ptr<ProgressBar> bar;
   if (texts.size() > 1) bar = std::make_unique<ProgressBar>(console, "speaking", texts.size());
