@@ -18,7 +18,7 @@ ENCODER_KERNEL, DECODER_KERNEL, DURATION_KERNEL, DURATION_LAYERS = 5, 7, 3, 2
 DURATION_DROPOUT, MAX_DURATION_DROPOUT = 5, 0.5  # times the rate of the rest, and its limit
 # First dropout site of each part; a stack has two per block.
 EMBEDDING_SITE, DURATION_SITE, ENCODER_SITE, DECODER_SITE, REFERENCE_SITE = 0, 100, 1000, 2000, 3000
-CONDITION_WIDTH, REFERENCE_WIDTH, REFERENCE_BLOCKS, REFERENCE_SHARE = 256, 192, 2, 0.5
+CONDITION_WIDTH, REFERENCE_WIDTH, REFERENCE_BLOCKS = 256, 192, 2
 MIN_SIGMA = 1e-4  # noise that is left at the flow's end
 
 
@@ -149,9 +149,9 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     """Its first layer is a convolution in the encoder; in the decoder a depthwise one comes before it."""
 
-    def __init__(self, width, normed):
+    def __init__(self, width, normed, kernel=1):
         super().__init__()
-        inner, self.kernel = (ENCODER_FACTOR, DECODER_FACTOR)[not normed] * width, ENCODER_KERNEL if normed else 1
+        inner, self.kernel = (ENCODER_FACTOR, DECODER_FACTOR)[not normed] * width, kernel
         self.register_parameter("norm", nn.Parameter(torch.ones(width)) if normed else None)
         self.register_parameter("in", normal(inner, self.kernel * width, std=(self.kernel * width) ** -0.5))
         self.register_parameter("out", normal(width, inner, std=inner**-0.5 / 2))
@@ -166,10 +166,10 @@ class FeedForward(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    def __init__(self, width):
+    def __init__(self, width, kernel=1):
         super().__init__()
         self.attention = Attention(width, normed=True)
-        self.feed = FeedForward(width, normed=True)
+        self.feed = FeedForward(width, normed=True, kernel=kernel)
 
     def forward(self, x, rotary, keys, inside, drop, site):
         x = x + drop(self.attention(rms_norm(x, self.attention.norm), rotary, keys), site)
@@ -260,7 +260,7 @@ class Encoder(nn.Module):
     def __init__(self, vocabulary, blocks, width, n_mels):
         super().__init__()
         self.embedding = normal(vocabulary, width, std=1)
-        self.blocks = nn.ModuleList(EncoderBlock(width) for _ in range(blocks))
+        self.blocks = nn.ModuleList(EncoderBlock(width, ENCODER_KERNEL) for _ in range(blocks))
         self.norm = nn.Parameter(torch.ones(width))
         self.mu = linear(width, n_mels)
 
@@ -353,13 +353,14 @@ class Voice(nn.Module):
                 add_condition(module, width)
 
     def condition(self, given, dtype, dropout):
-        """`given`: speaker, language, reference, reference_lengths, choice [rows, 2] and condition_dropout."""
+        """`given`: speaker, language, reference and reference_lengths of the first rows, kept and condition_dropout."""
         mel = (given["reference"] - self.mel_mean) / self.mel_std
         inside = torch.arange(mel.shape[1], device=mel.device) < given["reference_lengths"].unsqueeze(1)
         heard = self.reference(mel.to(dtype), self.rotary(mel.shape[1], dtype), self.keys(inside), inside, dropout)
-        by_reference = ((given["choice"][:, 0] < REFERENCE_SHARE) | (given["speaker"] < 0)) & (given["reference_lengths"] > 0)
-        speaker = torch.where(by_reference.unsqueeze(1), heard, self.speakers(given["speaker"]))
-        kept = (given["choice"][:, 1] >= given.get("condition_dropout", 0)).unsqueeze(1)
+        known, count = self.speakers(given["speaker"]), len(heard)
+        first = torch.where((given["reference_lengths"] > 0).unsqueeze(1), heard, known[:count])
+        speaker = torch.cat((first, known[count:]))
+        kept = (given["kept"] >= given.get("condition_dropout", 0)).unsqueeze(1)
         return (speaker + self.languages(given["language"])) * kept
 
     def keys(self, valid):

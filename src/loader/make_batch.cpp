@@ -34,7 +34,7 @@ uint64_t make_cpu_row(const RowBuilder& builder, MelCpu& mel, Batch& batch, std:
                       uint32_t planned, std::vector<BadClip>& bad) {
   MelRow main(batch["mel"], row);
   std::optional<MelRow> reference;
-  if (builder.has_references()) reference.emplace(batch["reference"], row);
+  if (builder.has_reference(batch, row)) reference.emplace(batch["reference"], row);
   uint64_t bytes = 0;
   builder.clear(batch, host, row);
   builder.build(

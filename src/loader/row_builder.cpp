@@ -14,6 +14,8 @@ using Dims = std::vector<int64_t>;
 
 void put(std::byte* row, int32_t value) { std::memcpy(row, &value, sizeof(value)); }
 
+bool has_row(const Array& array, size_t row) { return static_cast<int64_t>(row) < array.dims.front(); }
+
 const ArraySpec specs[] = {
     {"tokens", DType::int32,
      [](const BatchDims& d) {
@@ -37,10 +39,10 @@ const ArraySpec specs[] = {
      [](const RowValues& values, std::byte* row) { put(row, values.language); }},
     {"reference", DType::float32,
      [](const BatchDims& d) {
-       return Dims{d.rows, reference_frames, d.n_mels};
+       return Dims{reference_rows(d.rows), reference_frames, d.n_mels};
      },
      nullptr},
-    {"reference_lengths", DType::int32, [](const BatchDims& d) { return Dims{d.rows}; },
+    {"reference_lengths", DType::int32, [](const BatchDims& d) { return Dims{reference_rows(d.rows)}; },
      [](const RowValues& values, std::byte* row) { put(row, values.reference_frames); }},
 };
 
@@ -121,7 +123,7 @@ void RowBuilder::place(Batch& batch, std::byte* host, std::byte* computed, int d
 void RowBuilder::fill(Batch& batch, std::byte* host, size_t row, const RowValues& values) const {
   for (size_t i = 0; i < specs_.size(); ++i) {
     if (specs_[i]->fill == nullptr) continue;
-    specs_[i]->fill(values, host + row * batch.arrays[i].row_bytes());
+    if (has_row(batch.arrays[i], row)) specs_[i]->fill(values, host + row * batch.arrays[i].row_bytes());
     host += aligned_bytes(batch.arrays[i].bytes());
   }
   batch.lengths[row] = values.length;
@@ -131,7 +133,7 @@ void RowBuilder::clear(Batch& batch, std::byte* host, size_t row) const {
   for (size_t i = 0; i < specs_.size(); ++i) {
     if (specs_[i]->fill == nullptr) continue;
     const size_t row_bytes = batch.arrays[i].row_bytes();
-    std::memset(host + row * row_bytes, 0, row_bytes);
+    if (has_row(batch.arrays[i], row)) std::memset(host + row * row_bytes, 0, row_bytes);
     host += aligned_bytes(batch.arrays[i].bytes());
   }
   batch.lengths[row] = {};
@@ -161,7 +163,7 @@ RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t 
       load_samples(clip);
       for (BadClip& one : bad) one.replaced_by = clip.id;
       batch.clips[row] = candidate;
-      if (references_) values.reference_frames = take_reference(batch.epoch, candidate, load_reference);
+      if (has_reference(batch, row)) values.reference_frames = take_reference(batch.epoch, candidate, load_reference);
       fill(batch, host, row, values);
       return values;
     } catch (const Error& error) {
@@ -175,6 +177,10 @@ RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t 
   }
   batch.clips[row] = no_clip;
   return {};
+}
+
+bool RowBuilder::has_reference(const Batch& batch, size_t row) const {
+  return references_ && has_row(batch["reference"], row);
 }
 
 uint64_t RowBuilder::reference_samples(int sample_rate) const {

@@ -76,13 +76,14 @@ class RowBuilder {
 
   // Fills the row, which is clear, from its planned clip or, while that fails, from the substitutes that the plan
   // names: `load_samples` is called with each and throws Error if its samples cannot be used. Then `load_reference` is
-  // called with the clip's reference, if the batch has one. A plan that visits every clip has no substitutes: the row
+  // called with the clip's reference, if the row has one. A plan that visits every clip has no substitutes: the row
   // stays empty. Clips that failed are added to `bad`. Returns what the row holds.
   using LoadSamples = std::function<void(const CorpusClip&)>;
   RowValues build(Batch& batch, std::byte* host, size_t row, uint32_t planned, std::vector<BadClip>& bad,
                   const LoadSamples& load_samples, const LoadSamples& load_reference) const;
 
   bool has_references() const { return references_.has_value(); }
+  bool has_reference(const Batch& batch, size_t row) const;
   // The stretch that shows how the clip's speaker sounds, as a clip of its own, and its number in the index.
   struct Reference {
     uint32_t number = 0;

@@ -43,9 +43,8 @@ at::Tensor rows_of(const at::Tensor& table, const at::Tensor& numbers) {
 
 const Inspect Voice::no_inspect = {};
 
-Voice::Block Voice::add_block(const std::string& name, int64_t width, bool decoder) {
+Voice::Block Voice::add_block(const std::string& name, int64_t width, int64_t kernel, bool decoder) {
   const double init_std = 1 / std::sqrt(static_cast<double>(width));
-  const int64_t kernel = spec_.convolutions && !decoder ? encoder_kernel : 1;
   const int64_t hidden = (decoder ? decoder_factor : encoder_factor) * width;
   Block block{};
   if (!decoder) block.attention_norm = layout_.add(name + ".attention.norm", {width}, 0, 1);
@@ -67,7 +66,8 @@ Voice::Voice(const VoiceSpec& spec, bool fused) : spec_(spec), fused_(fused) {
   const auto fan_in = [](int64_t inputs) { return 1 / std::sqrt(static_cast<double>(inputs)); };
   embedding_ = layout_.add("encoder.embedding", {spec.vocabulary, width}, 1);
   for (int64_t i = 0; i < spec.size.encoder_blocks; ++i) {
-    encoder_.push_back(add_block("encoder.blocks." + std::to_string(i), width, false));
+    const int64_t kernel = spec.convolutions ? encoder_kernel : 1;
+    encoder_.push_back(add_block("encoder.blocks." + std::to_string(i), width, kernel, false));
   }
   encoder_norm_ = layout_.add("encoder.norm", {width}, 0, 1);
   mu_weight_ = layout_.add("encoder.mu.weight", {spec.n_mels, width}, fan_in(width));
@@ -98,7 +98,7 @@ Voice::Voice(const VoiceSpec& spec, bool fused) : spec_(spec), fused_(fused) {
   modulation_bias_ = layout_.add("decoder.modulation.bias", {6 * decoder_width}, 0);
   for (int64_t i = 0; i < spec.size.decoder_blocks; ++i) {
     const std::string name = "decoder.blocks." + std::to_string(i);
-    decoder_.push_back(add_block(name, decoder_width, true));
+    decoder_.push_back(add_block(name, decoder_width, 1, true));
     tables_.push_back(layout_.add(name + ".modulation", {6, decoder_width}, 0));
   }
   final_modulation_ = layout_.add("decoder.final.modulation.weight", {2 * decoder_width, decoder_width}, 0);
@@ -117,7 +117,7 @@ void Voice::add_condition() {
   reference_in_ = layout_.add("reference.in.weight", {width, spec_.n_mels}, fan_in(spec_.n_mels));
   reference_in_bias_ = layout_.add("reference.in.bias", {width}, 0);
   for (int64_t i = 0; i < reference_blocks; ++i) {
-    reference_.push_back(add_block("reference.blocks." + std::to_string(i), width, false));
+    reference_.push_back(add_block("reference.blocks." + std::to_string(i), width, 1, false));
   }
   reference_norm_ = layout_.add("reference.norm", {width}, 0, 1);
   reference_out_ = layout_.add("reference.out.weight", {condition_width, width}, fan_in(width));
@@ -297,15 +297,14 @@ at::Tensor Voice::language_vectors(const Weights& weights, const at::Tensor& lan
 at::Tensor Voice::condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                                const Inspect& inspect) const {
   if (!spec_.conditioned()) return {};
-  constexpr double reference_share = 0.5;
-  const at::Tensor choice = noise.choice.unbind(1).front(), kept = noise.choice.unbind(1).back();
+  const int64_t rows = batch.speaker.size(0), heard = batch.reference.size(0);
   const at::Tensor from_table = rms_norm(rows_of(weights[speaker_table_], batch.speaker));
   const at::Tensor from_reference =
       encode_references(weights, batch.reference, batch.reference_lengths, noise.dropout, inspect);
-  // A speaker whom the table does not know has only the reference, and a row without a reference only the table.
-  const at::Tensor by_reference = ((choice < reference_share) | (batch.speaker < 0)) & (batch.reference_lengths > 0);
-  const at::Tensor speaker = at::where(by_reference.unsqueeze(1), from_reference, from_table);
-  const at::Tensor keep = (kept >= noise.condition_dropout).to(speaker.scalar_type()).unsqueeze(1);
+  const at::Tensor first =
+      at::where((batch.reference_lengths > 0).unsqueeze(1), from_reference, from_table.narrow(0, 0, heard));
+  const at::Tensor speaker = at::cat({first, from_table.narrow(0, heard, rows - heard)});
+  const at::Tensor keep = (noise.kept >= noise.condition_dropout).to(speaker.scalar_type()).unsqueeze(1);
   const at::Tensor condition = (speaker + language_vectors(weights, batch.language)) * keep;
   if (inspect) inspect("condition", condition);
   return condition;

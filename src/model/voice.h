@@ -30,8 +30,8 @@ struct VoiceBatch {
   at::Tensor mel;           // float [rows, frames, n_mels]
   // Of a conditioned voice.
   at::Tensor speaker = {}, language = {};  // int32 [rows]; -1: not known
-  at::Tensor reference = {};               // float [rows, reference frames, n_mels]
-  at::Tensor reference_lengths = {};       // int32 [rows]; 0: there is none
+  at::Tensor reference = {};               // float [first rows, reference frames, n_mels]; the others have none
+  at::Tensor reference_lengths = {};       // int32 [first rows]; 0: there is none either
 };
 
 // Random inputs of one step.
@@ -39,8 +39,8 @@ struct FlowNoise {
   at::Tensor time;   // float [rows], in [0, 1)
   at::Tensor noise;  // float [rows, frames, n_mels], standard normal
   DropoutKey dropout = {};
-  at::Tensor choice = {};        // float [rows, 2], in [0, 1): table or reference; with a condition or without
-  double condition_dropout = 0;  // share of the rows without a condition
+  at::Tensor kept = {};          // float [rows], in [0, 1)
+  double condition_dropout = 0;  // a row with less of `kept` has no condition
 };
 
 struct VoiceLosses {
@@ -127,7 +127,7 @@ class Voice {
   at::Tensor language_vectors(const Weights& weights, const at::Tensor& languages) const;
   at::Tensor run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths, const Inspect& inspect) const;
   Trunk trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const;
-  Block add_block(const std::string& name, int64_t width, bool decoder);
+  Block add_block(const std::string& name, int64_t width, int64_t kernel, bool decoder);
   void add_condition();
 
   VoiceSpec spec_;

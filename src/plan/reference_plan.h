@@ -10,6 +10,9 @@
 
 namespace myxtts {
 
+// So many rows of a batch, the first ones, are trained with a reference; the others with what is learnt of the speaker.
+constexpr int64_t reference_rows(int64_t rows) { return (rows + 1) / 2; }
+
 class ReferencePlan {
  public:
   // A clip of `enough_frames` fills a reference.

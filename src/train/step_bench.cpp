@@ -1,6 +1,7 @@
 #include "train/step_bench.h"
 
 #include "base/clock.h"
+#include "plan/reference_plan.h"
 #include "plan/shapes.h"
 #include "train/kernel_profile.h"
 #include "train/memory_plan.h"
@@ -28,31 +29,35 @@ double block_flop(int64_t blocks, int64_t width, int64_t positions, int64_t fact
 
 double step_flop(const VoiceSpec& spec, int64_t rows, int64_t tokens, int64_t frames) {
   return 3 * static_cast<double>(rows) *
-         (block_flop(spec.size.encoder_blocks, spec.size.encoder_width, tokens, encoder_factor, encoder_kernel) +
+         (block_flop(spec.size.encoder_blocks, spec.size.encoder_width, tokens, encoder_factor,
+                     spec.convolutions ? encoder_kernel : 1) +
           block_flop(spec.size.decoder_blocks, spec.size.decoder_width, frames, decoder_factor, 1));
 }
 
 constexpr int64_t vocabulary = 60, n_mels = 80;
-constexpr double bench_dropout = 0.1;
 
 VoiceSpec bench_voice(const StepBench& bench) {
   VoiceSpec spec;
   spec.size = model_size(bench.size);
+  if (bench.encoder_blocks > 0) spec.size.encoder_blocks = bench.encoder_blocks;
+  spec.convolutions = bench.convolutions;
   spec.vocabulary = vocabulary;
   spec.n_mels = n_mels;
   spec.speakers = bench.speakers, spec.languages = bench.speakers > 0 ? 2 : 0;
   return spec;
 }
 
+double dropout_of(const StepBench& bench) { return bench.convolutions ? 0.1 : 0; }
+
 // Speakers, languages and references of a conditioned voice.
 void add_condition(TensorMap& batch, const VoiceSpec& spec) {
   if (!spec.conditioned()) return;
-  const int64_t rows = batch["tokens"].size(0);
+  const int64_t rows = batch["tokens"].size(0), heard = reference_rows(rows);
   const at::TensorOptions ints = batch["tokens"].options(), floats = batch["mel"].options();
   const TensorMap condition = {{"speaker", at::randint(spec.speakers, {rows}, ints)},
                                {"language", at::randint(spec.languages, {rows}, ints)},
-                               {"reference", at::randn({rows, reference_frames, spec.n_mels}, floats)},
-                               {"reference_lengths", at::full({rows}, reference_frames, ints)}};
+                               {"reference", at::randn({heard, reference_frames, spec.n_mels}, floats)},
+                               {"reference_lengths", at::full({heard}, reference_frames, ints)}};
   for (const auto& [name, tensor] : condition) batch.add(name, tensor);
 }
 
@@ -111,7 +116,7 @@ class Marks {
 }  // namespace
 
 StepTimes measure_step(const StepBench& bench) {
-  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused, bench_dropout);
+  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused, dropout_of(bench));
   const VoiceSpec& spec = trainable.voice().spec();
   const StepSettings settings = bench_settings(bench);
   const bool gpu = bench.device >= 0;
@@ -171,7 +176,7 @@ StepTimes measure_step(const StepBench& bench) {
 }
 
 VaryingTimes measure_varying_step(const StepBench& bench, const std::vector<int64_t>& lengths, int64_t most_shapes) {
-  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused, bench_dropout);
+  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused, dropout_of(bench));
   const VoiceSpec& spec = trainable.voice().spec();
   const StepSettings settings = bench_settings(bench);
   TrainingStep step(trainable, settings);

@@ -17,6 +17,8 @@ struct StepBench {
   int64_t repeats = 20, steps_each = 10;
   int64_t profiled_steps = 0;  // more steps, watched kernel by kernel; on a GPU
   int64_t speakers = 0;        // above 0: a voice conditioned on so many, with references
+  bool convolutions = true;    // false: the model of version 0.1, attention alone and no dropout
+  int64_t encoder_blocks = 0;  // 0: as the size says
 };
 
 // Of one kernel in a step.

@@ -6,6 +6,7 @@
 #include "base/workers.h"
 #include "features/cpu/griffin_lim.h"
 #include "loader/make_batch.h"
+#include "plan/reference_plan.h"
 
 #include <algorithm>
 #include <utility>
@@ -66,8 +67,9 @@ TensorMap VoiceTrainable::example(const StepSignature& shape, at::Device device)
   if (voice_.spec().conditioned()) {
     batch.add("speaker", at::zeros({shape.rows}, ints));
     batch.add("language", at::zeros({shape.rows}, ints));
-    batch.add("reference", at::zeros({shape.rows, reference_frames, voice_.spec().n_mels}, floats));
-    batch.add("reference_lengths", at::full({shape.rows}, reference_frames, ints));
+    const int64_t heard = reference_rows(shape.rows);
+    batch.add("reference", at::zeros({heard, reference_frames, voice_.spec().n_mels}, floats));
+    batch.add("reference_lengths", at::full({heard}, reference_frames, ints));
   }
   return batch;
 }
@@ -77,7 +79,7 @@ TensorMap VoiceTrainable::make_noise(const TensorMap& batch) const {
   TensorMap noise = {{"time", at::empty({mel.size(0)}, mel.options())},
                      {"noise", at::empty_like(mel)},
                      {"dropout", at::zeros({}, mel.options().dtype(at::kLong))}};
-  if (voice_.spec().conditioned()) noise.add("choice", at::empty({mel.size(0), 2}, mel.options()));
+  if (voice_.spec().conditioned()) noise.add("kept", at::empty({mel.size(0)}, mel.options()));
   return noise;
 }
 
@@ -85,7 +87,7 @@ void VoiceTrainable::draw_noise(TensorMap& noise, at::Generator generator) const
   noise["time"].uniform_(0, 1, generator);
   noise["noise"].normal_(0, 1, generator);
   noise["dropout"].random_(generator);
-  if (voice_.spec().conditioned()) noise["choice"].uniform_(0, 1, generator);
+  if (voice_.spec().conditioned()) noise["kept"].uniform_(0, 1, generator);
 }
 
 // Validation runs without gradients, without dropout and with every condition.
@@ -93,7 +95,7 @@ FlowNoise VoiceTrainable::flow_noise(const TensorMap& noise) const {
   const bool training = at::GradMode::is_enabled();
   FlowNoise flow{noise["time"], noise["noise"], {noise["dropout"], training ? dropout_ : 0}};
   if (!voice_.spec().conditioned()) return flow;
-  flow.choice = noise["choice"];
+  flow.kept = noise["kept"];
   flow.condition_dropout = training ? condition_dropout_ : 0;
   return flow;
 }

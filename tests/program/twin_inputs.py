@@ -35,14 +35,14 @@ def random_condition(rows, speakers, languages, seed=3):
     """Of rows by table and by reference, one of an unknown speaker, one without a reference, one without a condition."""
     generator = torch.Generator().manual_seed(seed)
     speaker = torch.arange(rows, dtype=torch.int32) % speakers
-    speaker[1] = -1
-    lengths = torch.randint(5, 40, (rows,), generator=generator, dtype=torch.int32)
-    lengths[2] = 0
-    choice = torch.rand(rows, 2, generator=generator) * 0.5 + 0.5
-    choice[0, 0], choice[3, 1] = 0.1, 0.05
-    reference = torch.randn(rows, 40, N_MELS, generator=generator) * MEL_STD + MEL_MEAN
+    speaker[-1], heard = -1, (rows + 1) // 2
+    lengths = torch.randint(5, 40, (heard,), generator=generator, dtype=torch.int32)
+    lengths[1] = 0
+    kept = torch.rand(rows, generator=generator) * 0.5 + 0.5
+    kept[-2] = 0.05
+    reference = torch.randn(heard, 40, N_MELS, generator=generator) * MEL_STD + MEL_MEAN
     return {"speaker": speaker, "language": torch.arange(rows, dtype=torch.int32) % languages, "reference": reference,
-            "reference_lengths": lengths, "choice": choice}
+            "reference_lengths": lengths, "kept": kept}
 
 
 def gradients(voice, batch, dropout=no_dropout):

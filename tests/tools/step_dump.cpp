@@ -26,7 +26,7 @@ void dump(const char* in, const char* out) {
     spec.languages = file.tensor("model.languages.table").shape[0];
     batch.speaker = read(file, "speaker"), batch.language = read(file, "language");
     batch.reference = read(file, "reference"), batch.reference_lengths = read(file, "reference_lengths");
-    noise.choice = read(file, "choice"), noise.condition_dropout = std::stod(file.metadata().at("condition_dropout"));
+    noise.kept = read(file, "kept"), noise.condition_dropout = std::stod(file.metadata().at("condition_dropout"));
   }
   if (file.metadata().contains("dropout")) {
     const int64_t key = std::stoll(file.metadata().at("dropout_key"));

@@ -48,8 +48,8 @@ std::vector<int64_t> read_lengths(const std::string& file) {
 
 std::string describe(const StepBench& bench, int64_t parameters, const std::string& batch) {
   const bool gpu = bench.device >= 0;
-  return fmt::format("step, {} ({:.1f} million parameters), {}, {}, {}", bench.size,
-                     static_cast<double>(parameters) / 1e6, batch, gpu && bench.half ? "bfloat16" : "float",
+  return fmt::format("step, {} ({:.1f} million parameters{}), {}, {}, {}", bench.size,
+                     static_cast<double>(parameters) / 1e6, bench.convolutions ? "" : ", attention alone", batch, gpu && bench.half ? "bfloat16" : "float",
                      bench.fused ? "fused kernels" : "plain operations") +
          (!gpu            ? ""
           : bench.capture ? ", captured"
@@ -185,6 +185,7 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
     const SummaryStats step = summarize(times.step_ms);
     nlohmann::ordered_json json = figures_of(what, name, step.p50, limit_ms_of(times, options), options.tera_flops,
                                              times.step_ms.size(), step.cv);
+    json["parameters"] = times.parameters;
     json["tflop"] = times.flop / 1e12;
     json["capture_s"] = times.capture_s;
     if (times.memory_bytes > 0) {
@@ -214,6 +215,9 @@ void add_bench_step(CLI::App& bench, Program& program) {
   number("--frames", options->bench.frames, "of each clip");
   number("--tokens", options->bench.tokens, "of each clip; with --lengths, of a clip of --frames");
   number("--speakers", options->bench.speakers, "above 0: a voice of so many speakers, with references");
+  number("--encoder-blocks", options->bench.encoder_blocks, "above 0: instead of the size's own");
+  command->add_flag("!--attention-alone", options->bench.convolutions,
+                    "the model of version 0.1, without convolutions and dropout");
   CLI::Option* repeats = number("--repeats", options->bench.repeats, "measurements");
   CLI::Option* steps = number("--steps", options->bench.steps_each, "steps in a measurement");
   CLI::Option* lengths =

@@ -164,7 +164,7 @@ class GpuBackend : public LoaderBackend {
     std::memset(state.slab->memory.data(), 0, state.table);
     const size_t count = slot.planned.clips.size();
     state.rows.assign(count, Row());
-    state.references.assign(count, ReferenceRow());
+    state.references.assign(builder_.has_references() ? static_cast<size_t>(slot.batch["reference"].dims[0]) : 0, {});
     state.shape = slot.batch.shape;
     std::vector<size_t> needed, in_host_memory;
     for (size_t row = 0; row < count; ++row) {
@@ -204,14 +204,14 @@ class GpuBackend : public LoaderBackend {
     Row& one = state.rows[row];
     const auto load_reference = [&](const CorpusClip& clip) { decode_reference(clip, slot, row); };
     if (one.from_cache) {  // only its reference is to be read
-      state.references[row].frames = builder_.take_reference(slot.batch.epoch, slot.planned.clips[row], load_reference);
+      state.references.at(row).frames = builder_.take_reference(slot.batch.epoch, slot.planned.clips[row], load_reference);
       return 0;
     }
     uint64_t bytes = 0;
     RowValues values = builder_.build(
         slot.batch, state.slab->memory.data(), row, slot.planned.clips[row], slot.bad[row],
         [&](const CorpusClip& clip) { bytes = load_samples(clip, slot, row); }, load_reference);
-    state.references[row].frames = values.reference_frames;
+    if (row < state.references.size()) state.references[row].frames = values.reference_frames;
     if (slot.batch.clips[row] == no_clip) {
       one.clip = {}, one.in_slab = one.set_apart = false, one.mapped = {};
     } else if (one.cached != nullptr && !one.from_cache) {
@@ -249,17 +249,16 @@ class GpuBackend : public LoaderBackend {
     }
     const size_t rows = state.rows.size();
     auto* const table = reinterpret_cast<GpuClip*>(host + state.table);
-    for (size_t row = 0; row < rows; ++row) {
-      table[row] = state.rows[row].clip;
-      if (builder_.has_references()) table[rows + row] = state.references[row].clip;
-    }
+    const size_t references = state.references.size();
+    for (size_t row = 0; row < rows; ++row) table[row] = state.rows[row].clip;
+    for (size_t row = 0; row < references; ++row) table[rows + row] = state.references[row].clip;
 
     auto* const arena = static_cast<std::byte*>(arena_.data());
     auto* const memory = static_cast<std::byte*>(state.memory.data());
     const cudaStream_t copies = copies_[slot.sequence % copy_streams].get();
     state.consumed.hold_up(copies);
     copy_samples(slot.sequence, state, arena, copies);
-    const uint64_t head_bytes = state.table + (builder_.has_references() ? 2 : 1) * rows * sizeof(GpuClip);
+    const uint64_t head_bytes = state.table + (rows + references) * sizeof(GpuClip);
     CUDA_CHECK(cudaMemcpyAsync(memory, host, head_bytes, cudaMemcpyHostToDevice, copies));
     state.slab->copied.record(copies);
     state.slab->copied.hold_up(features_.get());
@@ -267,11 +266,12 @@ class GpuBackend : public LoaderBackend {
 
     const auto* const clips = reinterpret_cast<const GpuClip*>(memory + state.table);
     const auto compute = [&](const Array& out, size_t first) {
-      mel_->run(arena, clips + first, static_cast<int>(rows), are_plain({table + first, rows}), out.data, out.dims[1],
+      const auto count = static_cast<size_t>(out.dims[0]);
+      mel_->run(arena, clips + first, static_cast<int>(count), are_plain({table + first, count}), out.data, out.dims[1],
                 MelType::float32, 0.0F, features_.get());
     };
     compute(batch["mel"], 0);
-    if (builder_.has_references()) compute(batch["reference"], rows);
+    if (references > 0) compute(batch["reference"], rows);
     free_slabs_.push(used);
     state.ready.record(features_.get());
     if (!overlap_) state.ready.wait();
@@ -309,7 +309,10 @@ class GpuBackend : public LoaderBackend {
     }
     state.base = staging_areas * area_bytes_ + cache_used_;
     cache_used_ += bytes;
-    for (const size_t row : needed) state.rows[row].cached = &new_cached(slot.planned.clips[row]);
+    for (const size_t row : needed) {
+      const uint32_t number = slot.planned.clips[row];
+      if (cached_[number] == nullptr) state.rows[row].cached = &new_cached(number);  // the first of those that repeat
+    }
     return true;
   }
 
@@ -337,7 +340,7 @@ class GpuBackend : public LoaderBackend {
 
   // Rows that are kept on the GPU need a worker only for a reference that is not.
   void begin_references(const LoaderSlot& slot, SlotState& state, std::vector<size_t>& needed) const {
-    for (size_t row = 0; row < state.rows.size(); ++row) {
+    for (size_t row = 0; row < state.references.size(); ++row) {
       if (!state.rows[row].from_cache) continue;
       const uint32_t number = builder_.reference_number(slot.planned.epoch, slot.planned.clips[row]);
       const CachedClip* const cached = cached_[number].get();
@@ -352,7 +355,7 @@ class GpuBackend : public LoaderBackend {
 
   // The frames of a kept row's reference, which is looked up where it is kept too.
   int32_t cached_reference(const LoaderSlot& slot, size_t row) {
-    if (!builder_.has_references()) return 0;
+    if (row >= slots_[slot.number].references.size()) return 0;
     ReferenceRow& reference = slots_[slot.number].references[row];
     if (reference.cached == nullptr) return reference.frames;
     const RowBuilder::Reference part = builder_.reference_of(slot.batch.epoch, slot.planned.clips[row]);

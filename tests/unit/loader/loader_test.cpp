@@ -112,7 +112,8 @@ TEST_F(LoaderTest, rows_have_a_speaker_a_language_and_a_reference) {
       ASSERT_EQ(part.clip.speaker, clip.speaker);
       ASSERT_NE(part.number, number);
       if (number == 4) references_of_first.insert(part.number);
-      // Its mel is that of the stretch, and zeros beyond it.
+      // The mel of the first rows' is that of the stretch, and zeros beyond it.
+      if (static_cast<int64_t>(row) >= (*batch)["reference"].dims[0]) continue;
       const auto frames = static_cast<size_t>((*batch)["reference_lengths"].values<int32_t>()[row]);
       ASSERT_EQ(frames, part.clip.length.mel_frames);
       const size_t values = static_cast<size_t>(reference_frames * corpus.mel.n_mels);
