@@ -210,10 +210,6 @@ class DurationLayer(nn.Module):
         return rms_norm(F.silu(F.linear(unfold(x, inside, DURATION_KERNEL), self.weight, self.bias)), self.norm)
 
 
-def add_condition(module, width):
-    module.condition = nn.Linear(CONDITION_WIDTH, width, bias=False)
-
-
 class Table(nn.Module):
     def __init__(self, rows):
         super().__init__()
@@ -250,7 +246,7 @@ class Durations(nn.Module):
 
     def forward(self, x, inside, drop, condition=None):
         if condition is not None:
-            x = x + self.condition(condition).unsqueeze(1)
+            x = x + condition.unsqueeze(1)
         for i, layer in enumerate(self.layers):
             x = drop(layer(x, inside), DURATION_SITE + i, DURATION_DROPOUT)
         return self.out(x).squeeze(-1).float()
@@ -267,7 +263,7 @@ class Encoder(nn.Module):
     def forward(self, tokens, rotary, keys, inside, drop, condition=None):
         x = drop(F.embedding(tokens, self.embedding), EMBEDDING_SITE)
         if condition is not None:
-            x = x + self.condition(condition).unsqueeze(1)
+            x = x + condition.unsqueeze(1)
         for i, block in enumerate(self.blocks):
             x = block(x, rotary, keys, inside, drop, ENCODER_SITE + 2 * i)
         x = rms_norm(x, self.norm)
@@ -287,7 +283,7 @@ class Decoder(nn.Module):
     def forward(self, x, mu, time, rotary, keys, inside, drop, condition=None):
         dtype = self.out.weight.dtype
         moment = self.time(time_waves(time).to(dtype))
-        moment = F.silu(moment if condition is None else moment + self.condition(condition))
+        moment = F.silu(moment if condition is None else moment + condition)
         shared = self.modulation(moment).unflatten(-1, (6, -1))
         h = getattr(self, "in")(torch.cat((x, mu), -1).to(dtype))
         for i, block in enumerate(self.blocks):
@@ -349,11 +345,11 @@ class Voice(nn.Module):
         self.conditioned = speakers > 0
         if self.conditioned:
             self.speakers, self.languages, self.reference = Table(speakers), Table(languages), Reference(n_mels)
-            for module, width in ((self.encoder, size.encoder_width), (self.duration, size.encoder_width), (self.decoder, size.decoder_width)):
-                add_condition(module, width)
+            self.widths = (size.encoder_width, size.encoder_width, size.decoder_width)
+            self.condition = nn.Linear(CONDITION_WIDTH, sum(self.widths), bias=False)
 
-    def condition(self, given, dtype, dropout):
-        """`given`: speaker, language, reference and reference_lengths of the first rows, kept and condition_dropout."""
+    def conditions(self, given, dtype, dropout):
+        """What is added in encoder, duration predictor and decoder. `given`: speaker, language, reference and reference_lengths of the first rows, kept and condition_dropout."""
         mel = (given["reference"] - self.mel_mean) / self.mel_std
         inside = torch.arange(mel.shape[1], device=mel.device) < given["reference_lengths"].unsqueeze(1)
         heard = self.reference(mel.to(dtype), self.rotary(mel.shape[1], dtype), self.keys(inside), inside, dropout)
@@ -361,7 +357,7 @@ class Voice(nn.Module):
         first = torch.where((given["reference_lengths"] > 0).unsqueeze(1), heard, known[:count])
         speaker = torch.cat((first, known[count:]))
         kept = (given["kept"] >= given.get("condition_dropout", 0)).unsqueeze(1)
-        return (speaker + self.languages(given["language"])) * kept
+        return self.condition((speaker + self.languages(given["language"])) * kept).split(self.widths, 1)
 
     def keys(self, valid):
         if not self.key_mask:
@@ -379,9 +375,9 @@ class Voice(nn.Module):
         valid_values = (mel_lengths.sum() * self.n_mels).clamp_min(1)
         dtype = computing_type(self.encoder.embedding)
 
-        condition = self.condition(given, dtype, dropout) if self.conditioned else None
-        encoded, mu = self.encoder(tokens, self.rotary(tokens.shape[1], dtype), self.keys(valid_token), valid_token, dropout, condition)
-        log_durations = self.duration(encoded.detach(), valid_token, dropout, condition)
+        condition = self.conditions(given, dtype, dropout) if self.conditioned else (None, None, None)
+        encoded, mu = self.encoder(tokens, self.rotary(tokens.shape[1], dtype), self.keys(valid_token), valid_token, dropout, condition[0])
+        log_durations = self.duration(encoded.detach(), valid_token, dropout, condition[1])
         if align == "search":
             token_of_frame = align_frames(mel, mu.detach(), text_lengths, mel_lengths)
 
@@ -400,7 +396,7 @@ class Voice(nn.Module):
         t = time.view(-1, 1, 1)
         x = (1 - (1 - MIN_SIGMA) * t) * noise + t * mel
         target = mel - (1 - MIN_SIGMA) * noise
-        flow = self.decoder(x, frame_mu, time, self.rotary(mel.shape[1], dtype), self.keys(valid_frame), valid_frame, dropout, condition)
+        flow = self.decoder(x, frame_mu, time, self.rotary(mel.shape[1], dtype), self.keys(valid_frame), valid_frame, dropout, condition[2])
         flow = mean_valid((flow - target).square())
         return {"total": prior + duration + flow, "prior": prior, "duration": duration, "flow": flow, "token_of_frame": token_of_frame}
 

@@ -33,6 +33,12 @@ at::Tensor masked_sum(const at::Tensor& values, const at::Tensor& valid) {
   return at::where(valid, values, at::zeros({}, values.options())).sum();
 }
 
+// As long as any other in root mean square; zeros stay zeros.
+at::Tensor unit_rows(const at::Tensor& rows) {
+  constexpr double eps = 1e-6;
+  return at::rms_norm(rows, {rows.size(-1)}, {}, eps);
+}
+
 // Rows of a table by products with ones and zeros, because the gradient of a product is deterministic; -1: zeros.
 at::Tensor rows_of(const at::Tensor& table, const at::Tensor& numbers) {
   const at::Tensor one_hot = numbers.unsqueeze(-1) == at::arange(table.size(0), numbers.options());
@@ -123,9 +129,8 @@ void Voice::add_condition() {
   reference_out_ = layout_.add("reference.out.weight", {condition_width, width}, fan_in(width));
   reference_out_bias_ = layout_.add("reference.out.bias", {condition_width}, 0);
   const double init_std = fan_in(condition_width);
-  encoder_condition_ = layout_.add("encoder.condition.weight", {spec_.size.encoder_width, condition_width}, init_std);
-  duration_condition_ = layout_.add("duration.condition.weight", {spec_.size.encoder_width, condition_width}, init_std);
-  decoder_condition_ = layout_.add("decoder.condition.weight", {spec_.size.decoder_width, condition_width}, init_std);
+  const int64_t widths = 2 * spec_.size.encoder_width + spec_.size.decoder_width;
+  condition_ = layout_.add("condition.weight", {widths, condition_width}, init_std);
 }
 
 Trunk Voice::trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const {
@@ -152,9 +157,7 @@ at::Tensor Voice::predict_durations(const Weights& weights, const at::Tensor& en
                                     const Pass& pass) const {
   const DropoutKey stronger{pass.dropout.key, std::min(duration_dropout * pass.dropout.rate, max_duration_dropout)};
   at::Tensor hidden = encoded;
-  if (pass.condition.defined()) {
-    hidden = hidden + at::linear(pass.condition, weights[duration_condition_]).unsqueeze(1);
-  }
+  if (spec_.conditioned()) hidden = hidden + pass.condition.duration.unsqueeze(1);
   for (size_t i = 0; i < duration_.size(); ++i) {
     const DurationLayer& layer = duration_[i];
     const at::Tensor& weight = weights[layer.weight];
@@ -181,9 +184,7 @@ Voice::Encoded Voice::encode(const Weights& weights, const at::Tensor& tokens, c
   trunk.norm = weights[encoder_norm_];
   trunk.dropout = pass.dropout, trunk.first_site = encoder_site;
   at::Tensor embedded = dropout(at::matmul(one_hot, weights[embedding_]), pass.dropout, embedding_site);
-  if (pass.condition.defined()) {
-    embedded = embedded + at::linear(pass.condition, weights[encoder_condition_]).unsqueeze(1);
-  }
+  if (spec_.conditioned()) embedded = embedded + pass.condition.encoder.unsqueeze(1);
   const at::Tensor x = run(trunk, embedded, lengths, inspect);
   Encoded encoded;
   encoded.mu = at::linear(x, weights[mu_weight_], weights[mu_bias_]).to(at::kFloat);
@@ -200,7 +201,7 @@ at::Tensor Voice::decode(const Weights& weights, const at::Tensor& input, const 
   const at::Tensor sinusoids = time_embedding(time, time_embedding_width).to(type);
   at::Tensor hidden = at::linear(at::silu(at::linear(sinusoids, weights[time_in_], weights[time_in_bias_])),
                                  weights[time_out_], weights[time_out_bias_]);
-  if (pass.condition.defined()) hidden = hidden + at::linear(pass.condition, weights[decoder_condition_]);
+  if (spec_.conditioned()) hidden = hidden + pass.condition.decoder;
   const at::Tensor condition = at::silu(hidden);
   Trunk trunk = trunk_of(weights, decoder_, true);
   trunk.name = "decoder";
@@ -287,32 +288,39 @@ at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& me
   const at::Tensor valid = at::arange(mel.size(1), lengths.options()) < lengths.unsqueeze(1);
   const at::Tensor share = valid.to(x.scalar_type()) / lengths.clamp_min(1).unsqueeze(1).to(x.scalar_type());
   const at::Tensor mean = at::bmm(share.unsqueeze(1), x).squeeze(1);
-  return rms_norm(at::linear(mean, weights[reference_out_], weights[reference_out_bias_]));
+  return unit_rows(at::linear(mean, weights[reference_out_], weights[reference_out_bias_]));
 }
 
 at::Tensor Voice::language_vectors(const Weights& weights, const at::Tensor& languages) const {
-  return rms_norm(rows_of(weights[language_table_], languages));
+  return unit_rows(rows_of(weights[language_table_], languages));
 }
 
-at::Tensor Voice::condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
-                               const Inspect& inspect) const {
+Voice::Condition Voice::condition_from(const Weights& weights, const at::Tensor& vectors) const {
+  const int64_t encoder = spec_.size.encoder_width, decoder = spec_.size.decoder_width;
+  const std::vector<at::Tensor> parts =
+      at::linear(vectors, weights[condition_]).split_with_sizes({encoder, encoder, decoder}, 1);
+  return {parts[0], parts[1], parts[2]};
+}
+
+Voice::Condition Voice::condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                                     const Inspect& inspect) const {
   if (!spec_.conditioned()) return {};
   const int64_t rows = batch.speaker.size(0), heard = batch.reference.size(0);
-  const at::Tensor from_table = rms_norm(rows_of(weights[speaker_table_], batch.speaker));
+  const at::Tensor from_table = unit_rows(rows_of(weights[speaker_table_], batch.speaker));
   const at::Tensor from_reference =
       encode_references(weights, batch.reference, batch.reference_lengths, noise.dropout, inspect);
-  const at::Tensor first =
-      at::where((batch.reference_lengths > 0).unsqueeze(1), from_reference, from_table.narrow(0, 0, heard));
-  const at::Tensor speaker = at::cat({first, from_table.narrow(0, heard, rows - heard)});
+  const at::Tensor by_reference = at::constant_pad_nd(batch.reference_lengths, {0, rows - heard}) > 0;
+  const at::Tensor speaker = at::where(by_reference.unsqueeze(1),
+                                       at::constant_pad_nd(from_reference, {0, 0, 0, rows - heard}), from_table);
   const at::Tensor keep = (noise.kept >= noise.condition_dropout).to(speaker.scalar_type()).unsqueeze(1);
   const at::Tensor condition = (speaker + language_vectors(weights, batch.language)) * keep;
   if (inspect) inspect("condition", condition);
-  return condition;
+  return condition_from(weights, condition);
 }
 
 at::Tensor Voice::speaker_vector(const Weights& weights, int64_t speaker) const {
   const at::NoGradGuard no_gradients;
-  return rms_norm(weights[speaker_table_][speaker]).to(at::kFloat).cpu();
+  return unit_rows(weights[speaker_table_][speaker]).to(at::kFloat).cpu();
 }
 
 at::Tensor Voice::reference_vector(const Weights& weights, const at::Tensor& mel) const {
@@ -323,7 +331,7 @@ at::Tensor Voice::reference_vector(const Weights& weights, const at::Tensor& mel
 }
 
 at::Tensor Voice::speak(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
-                        const at::Tensor& lengths, const at::Tensor& condition, const SynthesisOptions& options) const {
+                        const at::Tensor& lengths, const Condition& condition, const SynthesisOptions& options) const {
   return solve_flow(noise * options.temperature, options, [&](const at::Tensor& x, double time) {
     const at::Tensor times = at::full({frame_mu.size(0)}, time, x.options());
     const int64_t copies = frame_mu.size(0) / x.size(0);
@@ -340,7 +348,7 @@ at::Tensor Voice::mel_distance(const Weights& weights, const VoiceBatch& batch, 
                                const SynthesisOptions& options) const {
   const at::NoGradGuard no_gradients;
   const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_std;
-  const at::Tensor condition = condition_of(weights, batch, noise, {});
+  const Condition condition = condition_of(weights, batch, noise, {});
   const at::Tensor mu = encode(weights, batch.tokens, batch.text_lengths, {condition}).mu;
   const at::Tensor token = align_frames(mel, mu, batch.text_lengths, batch.mel_lengths).token_of_frame.unsqueeze(-1);
   const at::Tensor path = token == at::arange(batch.tokens.size(1), batch.tokens.options());
@@ -362,15 +370,15 @@ SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64
     return result;
   }
   const at::Tensor text = at::tensor(tokens, ints).unsqueeze(0).to(device);
-  at::Tensor condition;
+  const bool guided = spec_.conditioned() && options.guidance != 0;
+  const int64_t copies = guided ? 2 : 1;
+  Condition condition;
   if (spec_.conditioned()) {
     const at::Tensor language = at::full({1}, speaker.language, ints).to(device);
-    condition =
-        (speaker.vector.to(device).to(weights.flat.scalar_type()).unsqueeze(0) + language_vectors(weights, language));
+    const at::Tensor vector =
+        speaker.vector.to(device).to(weights.flat.scalar_type()).unsqueeze(0) + language_vectors(weights, language);
+    condition = condition_from(weights, guided ? at::cat({vector, at::zeros_like(vector)}) : vector);
   }
-  const bool guided = condition.defined() && options.guidance != 0;
-  if (guided) condition = at::cat({condition, at::zeros_like(condition)});
-  const int64_t copies = guided ? 2 : 1;
   const Encoded encoded =
       encode(weights, text.repeat({copies, 1}), at::full({copies}, count, ints).to(device), {condition});
   // An untrained voice may predict any duration; limit a token to about two seconds.

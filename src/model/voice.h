@@ -101,9 +101,14 @@ class Voice {
     at::Tensor mu, log_durations;
   };
 
-  // What a pass through a part has besides its input. `condition` is [rows, condition_width], or not defined.
+  // What the condition adds to the encoder's input, the duration predictor's and the flow's time, each [rows, width];
+  // not defined in a voice without conditions.
+  struct Condition {
+    at::Tensor encoder = {}, duration = {}, decoder = {};
+  };
+  // What a pass through a part has besides its input.
   struct Pass {
-    at::Tensor condition = {};
+    Condition condition = {};
     DropoutKey dropout = {};
     const Inspect& inspect = no_inspect;
   };
@@ -118,10 +123,12 @@ class Voice {
   // Mel [rows, frames, n_mels], normalised, from standard normal noise and the mean of each frame's token. With
   // guidance there are twice as many rows of means and conditions: those with the condition, then those without.
   at::Tensor speak(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
-                   const at::Tensor& lengths, const at::Tensor& condition, const SynthesisOptions& options) const;
-  // [rows, condition_width] of a batch; not defined if the voice has no conditions.
-  at::Tensor condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                   const at::Tensor& lengths, const Condition& condition, const SynthesisOptions& options) const;
+  // Of a batch.
+  Condition condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                           const Inspect& inspect) const;
+  // Of vectors [rows, condition_width].
+  Condition condition_from(const Weights& weights, const at::Tensor& vectors) const;
   at::Tensor encode_references(const Weights& weights, const at::Tensor& mel, const at::Tensor& lengths,
                                const DropoutKey& dropout, const Inspect& inspect) const;
   at::Tensor language_vectors(const Weights& weights, const at::Tensor& languages) const;
@@ -137,7 +144,7 @@ class Voice {
   size_t speaker_table_ = 0, language_table_ = 0, reference_in_ = 0, reference_in_bias_ = 0, reference_norm_ = 0,
          reference_out_ = 0, reference_out_bias_ = 0;
   std::vector<Block> reference_;
-  size_t encoder_condition_ = 0, duration_condition_ = 0, decoder_condition_ = 0;
+  size_t condition_ = 0;
   std::vector<Block> encoder_;
   size_t encoder_norm_ = 0, mu_weight_ = 0, mu_bias_ = 0;
   struct DurationLayer {

@@ -282,7 +282,7 @@ StepSignature signature_of(const TensorMap& batch, bool validation) {
   StepSignature signature;
   signature.validation = validation;
   for (const auto& [name, tensor] : batch) {
-    signature.rows = tensor.size(0);
+    signature.rows = std::max(signature.rows, tensor.size(0));  // references are those of some rows alone
     if (name == "tokens") signature.text_length = tensor.size(1);
     if (name == "mel") signature.mel_frames = tensor.size(1);
   }
