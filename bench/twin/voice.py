@@ -42,10 +42,11 @@ def normal(*shape, std):
     return nn.Parameter(torch.randn(shape) * std)
 
 
-def linear(inputs, outputs, zero=False):
-    layer = nn.Linear(inputs, outputs)
+def linear(inputs, outputs, zero=False, bias=True):
+    layer = nn.Linear(inputs, outputs, bias=bias)
     nn.init.normal_(layer.weight, 0, 0 if zero else inputs**-0.5)
-    nn.init.zeros_(layer.bias)
+    if bias:
+        nn.init.zeros_(layer.bias)
     return layer
 
 
@@ -225,17 +226,17 @@ class Reference(nn.Module):
 
     def __init__(self, n_mels):
         super().__init__()
-        self.add_module("in", linear(n_mels, REFERENCE_WIDTH))
+        self.add_module("in", linear(n_mels, REFERENCE_WIDTH, bias=False))
         self.blocks = nn.ModuleList(EncoderBlock(REFERENCE_WIDTH) for _ in range(REFERENCE_BLOCKS))
         self.norm = nn.Parameter(torch.ones(REFERENCE_WIDTH))
-        self.out = linear(REFERENCE_WIDTH, CONDITION_WIDTH)
+        self.out = linear(REFERENCE_WIDTH, CONDITION_WIDTH, bias=False)
 
     def forward(self, mel, rotary, keys, inside, drop):
         x = getattr(self, "in")(mel)
         for i, block in enumerate(self.blocks):
             x = block(x, rotary, keys, inside, drop, REFERENCE_SITE + 2 * i)
         x = rms_norm(x, self.norm) * inside.unsqueeze(-1)
-        return rms_norm(self.out(x.sum(1) / inside.sum(1, keepdim=True).clamp_min(1)))
+        return rms_norm(self.out(x.sum(1)))
 
 
 class Durations(nn.Module):
@@ -349,7 +350,8 @@ class Voice(nn.Module):
             self.condition = nn.Linear(CONDITION_WIDTH, sum(self.widths), bias=False)
 
     def conditions(self, given, dtype, dropout):
-        """What is added in encoder, duration predictor and decoder. `given`: speaker, language, reference and reference_lengths of the first rows, kept and condition_dropout."""
+        """What is added in encoder, duration predictor and decoder. `given`: speaker, language and kept of all rows,
+        reference and reference_lengths of the first ones, condition_dropout."""
         mel = (given["reference"] - self.mel_mean) / self.mel_std
         inside = torch.arange(mel.shape[1], device=mel.device) < given["reference_lengths"].unsqueeze(1)
         heard = self.reference(mel.to(dtype), self.rotary(mel.shape[1], dtype), self.keys(inside), inside, dropout)

@@ -121,13 +121,11 @@ void Voice::add_condition() {
   speaker_table_ = layout_.add("speakers.table", {spec_.speakers, condition_width}, 1);
   language_table_ = layout_.add("languages.table", {std::max<int64_t>(1, spec_.languages), condition_width}, 1);
   reference_in_ = layout_.add("reference.in.weight", {width, spec_.n_mels}, fan_in(spec_.n_mels));
-  reference_in_bias_ = layout_.add("reference.in.bias", {width}, 0);
   for (int64_t i = 0; i < reference_blocks; ++i) {
     reference_.push_back(add_block("reference.blocks." + std::to_string(i), width, 1, false));
   }
   reference_norm_ = layout_.add("reference.norm", {width}, 0, 1);
   reference_out_ = layout_.add("reference.out.weight", {condition_width, width}, fan_in(width));
-  reference_out_bias_ = layout_.add("reference.out.bias", {condition_width}, 0);
   const double init_std = fan_in(condition_width);
   const int64_t widths = 2 * spec_.size.encoder_width + spec_.size.decoder_width;
   condition_ = layout_.add("condition.weight", {widths, condition_width}, init_std);
@@ -282,13 +280,11 @@ at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& me
   trunk.name = "reference";
   trunk.norm = weights[reference_norm_];
   trunk.dropout = dropout_key, trunk.first_site = reference_site;
-  const at::Tensor x =
-      run(trunk, at::linear(normalised, weights[reference_in_], weights[reference_in_bias_]), lengths, inspect);
-  // The mean over valid frames, as a product so that its gradient is one too.
+  const at::Tensor x = run(trunk, at::linear(normalised, weights[reference_in_]), lengths, inspect);
+  // The sum over valid frames, as a product so that its gradient is one too; how many there are does not change a unit.
   const at::Tensor valid = at::arange(mel.size(1), lengths.options()) < lengths.unsqueeze(1);
-  const at::Tensor share = valid.to(x.scalar_type()) / lengths.clamp_min(1).unsqueeze(1).to(x.scalar_type());
-  const at::Tensor mean = at::bmm(share.unsqueeze(1), x).squeeze(1);
-  return unit_rows(at::linear(mean, weights[reference_out_], weights[reference_out_bias_]));
+  const at::Tensor sum = at::bmm(valid.to(x.scalar_type()).unsqueeze(1), x).squeeze(1);
+  return unit_rows(at::linear(sum, weights[reference_out_]));
 }
 
 at::Tensor Voice::language_vectors(const Weights& weights, const at::Tensor& languages) const {
@@ -306,14 +302,16 @@ Voice::Condition Voice::condition_of(const Weights& weights, const VoiceBatch& b
                                      const Inspect& inspect) const {
   if (!spec_.conditioned()) return {};
   const int64_t rows = batch.speaker.size(0), heard = batch.reference.size(0);
-  const at::Tensor from_table = unit_rows(rows_of(weights[speaker_table_], batch.speaker));
+  // A row without a condition has nobody's number and no reference, which makes zeros.
+  const at::Tensor kept = noise.kept >= noise.condition_dropout;
+  const auto known = [&](const at::Tensor& numbers) { return at::where(kept, numbers, -1); };
+  const at::Tensor from_table = unit_rows(rows_of(weights[speaker_table_], known(batch.speaker)));
   const at::Tensor from_reference =
       encode_references(weights, batch.reference, batch.reference_lengths, noise.dropout, inspect);
-  const at::Tensor by_reference = at::constant_pad_nd(batch.reference_lengths, {0, rows - heard}) > 0;
-  const at::Tensor speaker = at::where(by_reference.unsqueeze(1),
-                                       at::constant_pad_nd(from_reference, {0, 0, 0, rows - heard}), from_table);
-  const at::Tensor keep = (noise.kept >= noise.condition_dropout).to(speaker.scalar_type()).unsqueeze(1);
-  const at::Tensor condition = (speaker + language_vectors(weights, batch.language)) * keep;
+  const at::Tensor by_reference = (at::constant_pad_nd(batch.reference_lengths, {0, rows - heard}) > 0) & kept;
+  const at::Tensor speaker =
+      at::where(by_reference.unsqueeze(1), at::constant_pad_nd(from_reference, {0, 0, 0, rows - heard}), from_table);
+  const at::Tensor condition = speaker + language_vectors(weights, known(batch.language));
   if (inspect) inspect("condition", condition);
   return condition_from(weights, condition);
 }

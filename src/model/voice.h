@@ -126,7 +126,7 @@ class Voice {
                    const at::Tensor& lengths, const Condition& condition, const SynthesisOptions& options) const;
   // Of a batch.
   Condition condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
-                          const Inspect& inspect) const;
+                         const Inspect& inspect) const;
   // Of vectors [rows, condition_width].
   Condition condition_from(const Weights& weights, const at::Tensor& vectors) const;
   at::Tensor encode_references(const Weights& weights, const at::Tensor& mel, const at::Tensor& lengths,
@@ -141,8 +141,7 @@ class Voice {
   bool fused_;
   ParameterLayout layout_;
   size_t embedding_ = 0;
-  size_t speaker_table_ = 0, language_table_ = 0, reference_in_ = 0, reference_in_bias_ = 0, reference_norm_ = 0,
-         reference_out_ = 0, reference_out_bias_ = 0;
+  size_t speaker_table_ = 0, language_table_ = 0, reference_in_ = 0, reference_norm_ = 0, reference_out_ = 0;
   std::vector<Block> reference_;
   size_t condition_ = 0;
   std::vector<Block> encoder_;

@@ -49,8 +49,8 @@ std::vector<int64_t> read_lengths(const std::string& file) {
 std::string describe(const StepBench& bench, int64_t parameters, const std::string& batch) {
   const bool gpu = bench.device >= 0;
   return fmt::format("step, {} ({:.1f} million parameters{}), {}, {}, {}", bench.size,
-                     static_cast<double>(parameters) / 1e6, bench.convolutions ? "" : ", attention alone", batch, gpu && bench.half ? "bfloat16" : "float",
-                     bench.fused ? "fused kernels" : "plain operations") +
+                     static_cast<double>(parameters) / 1e6, bench.convolutions ? "" : ", attention alone", batch,
+                     gpu && bench.half ? "bfloat16" : "float", bench.fused ? "fused kernels" : "plain operations") +
          (!gpu            ? ""
           : bench.capture ? ", captured"
                           : ", not captured");

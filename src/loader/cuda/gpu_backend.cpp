@@ -204,7 +204,8 @@ class GpuBackend : public LoaderBackend {
     Row& one = state.rows[row];
     const auto load_reference = [&](const CorpusClip& clip) { decode_reference(clip, slot, row); };
     if (one.from_cache) {  // only its reference is to be read
-      state.references.at(row).frames = builder_.take_reference(slot.batch.epoch, slot.planned.clips[row], load_reference);
+      state.references.at(row).frames =
+          builder_.take_reference(slot.batch.epoch, slot.planned.clips[row], load_reference);
       return 0;
     }
     uint64_t bytes = 0;
