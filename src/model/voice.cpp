@@ -303,12 +303,13 @@ Voice::Condition Voice::condition_of(const Weights& weights, const VoiceBatch& b
   if (!spec_.conditioned()) return {};
   const int64_t rows = batch.speaker.size(0), heard = batch.reference.size(0);
   // A row without a condition has nobody's number and no reference, which makes zeros.
-  const at::Tensor kept = noise.kept >= noise.condition_dropout;
-  const auto known = [&](const at::Tensor& numbers) { return at::where(kept, numbers, -1); };
+  const at::Tensor dropped = noise.kept < noise.condition_dropout;
+  const auto known = [&](const at::Tensor& numbers) { return numbers.masked_fill(dropped, -1); };
   const at::Tensor from_table = unit_rows(rows_of(weights[speaker_table_], known(batch.speaker)));
   const at::Tensor from_reference =
       encode_references(weights, batch.reference, batch.reference_lengths, noise.dropout, inspect);
-  const at::Tensor by_reference = (at::constant_pad_nd(batch.reference_lengths, {0, rows - heard}) > 0) & kept;
+  const at::Tensor by_reference =
+      at::constant_pad_nd(batch.reference_lengths, {0, rows - heard}).masked_fill(dropped, 0) > 0;
   const at::Tensor speaker =
       at::where(by_reference.unsqueeze(1), at::constant_pad_nd(from_reference, {0, 0, 0, rows - heard}), from_table);
   const at::Tensor condition = speaker + language_vectors(weights, known(batch.language));
@@ -333,9 +334,9 @@ at::Tensor Voice::speak(const Weights& weights, const at::Tensor& noise, const a
   return solve_flow(noise * options.temperature, options, [&](const at::Tensor& x, double time) {
     const at::Tensor times = at::full({frame_mu.size(0)}, time, x.options());
     const int64_t copies = frame_mu.size(0) / x.size(0);
-    const at::Tensor flow = decode(weights, at::cat({copies == 1 ? x : x.repeat({copies, 1, 1}), frame_mu}, -1), times,
-                                   lengths, {condition})
-                                .to(at::kFloat);
+    at::Tensor flow = decode(weights, at::cat({copies == 1 ? x : x.repeat({copies, 1, 1}), frame_mu}, -1), times,
+                             lengths, {condition})
+                          .to(at::kFloat);
     if (copies == 1) return flow;
     const std::vector<at::Tensor> halves = flow.chunk(2);
     return halves[0] + options.guidance * (halves[0] - halves[1]);

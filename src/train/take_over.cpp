@@ -87,15 +87,14 @@ TakenOver take_over(const std::filesystem::path& path, const VoiceDescription& f
   for (size_t i = 0; i < views.size(); ++i) {
     const std::string& name = layout.specs()[i].name;
     const TensorView* const before = file.find("average." + name);
-    if (before == nullptr) {
+    const auto table = tables.find(name);
+    if (before == nullptr || (table == tables.end() && before->shape != layout.specs()[i].shape)) {
       taken.fresh.push_back(name);
-    } else if (const auto table = tables.find(name); table != tables.end()) {
+    } else if (table != tables.end()) {
       const auto& [old_names, names] = table->second;
       take_rows(as_tensor(*before, path), rows_by_name(old_names, names), names, words.at(name), views[i], taken.fresh);
-    } else if (before->shape == layout.specs()[i].shape) {
-      views[i].copy_(as_tensor(*before, path, layout.specs()[i].shape));
     } else {
-      taken.fresh.push_back(name);
+      views[i].copy_(as_tensor(*before, path, layout.specs()[i].shape));
     }
   }
   for (const std::string& name : file.names()) {
