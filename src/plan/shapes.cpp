@@ -112,6 +112,12 @@ void balance_speakers(std::vector<Shape>& shapes, std::span<const ClipLength> le
   }
 }
 
+ShapePlan plan_corpus(const CorpusIndex& index, const DataConfig& data) {
+  ShapePlan plan = plan_shapes(index.lengths(), data);
+  balance_speakers(plan.shapes, index.lengths(), index.labels(), data.balance_speakers);
+  return plan;
+}
+
 std::vector<Shape> fit_to_shapes(std::span<const ClipLength> clips, const std::vector<Shape>& shapes,
                                  std::vector<uint32_t>& unfit) {
   std::vector<Shape> fitted = shapes;

@@ -26,6 +26,9 @@ struct ShapePlan {
 // least a batch of clips. With data.batch_frames every shape's batch has about that many frames.
 ShapePlan plan_shapes(std::span<const ClipLength> clips, const DataConfig& data);
 
+// Those of a corpus, its speakers balanced as data.balance_speakers asks for.
+ShapePlan plan_corpus(const CorpusIndex& index, const DataConfig& data);
+
 // Clips of speakers with less speech come more than once in an epoch: as often as the speaker with most speech has
 // more, to the power of `balance`, at most 50 times. 0: every clip comes once; 1: every speaker is heard equally long.
 // Which clip of a speaker comes once more, where the number is not whole, follows from its number alone.

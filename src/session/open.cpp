@@ -38,8 +38,7 @@ PlannedCorpus open_planned_corpus(const char* command, const Config& config, Cor
   if (corpus.index.size() == 0) {
     reject_input(command, "{} has no clip that can be used", data.train_data, way_out("see `prepare`"));
   }
-  ShapePlan shapes = plan_shapes(corpus.index.lengths(), data);
-  balance_speakers(shapes.shapes, corpus.index.lengths(), corpus.index.labels(), data.balance_speakers);
+  ShapePlan shapes = plan_corpus(corpus.index, data);
   const bool held_out = part == CorpusPart::held_out;
   BatchPlan plan(held_out ? shapes.validation : shapes.shapes, static_cast<uint64_t>(config.training.seed),
                  held_out ? BatchPlan::Visit::every_clip : BatchPlan::Visit::shuffled);

@@ -155,9 +155,7 @@ std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOpti
     speaker.vector = as.speaker.empty() ? state_->voice.speaker_vector(
                                               state_->weights, speaker_number(description, description.default_speaker))
                                         : at::tensor(as.speaker);
-    const auto known = std::ranges::find(description.languages, language);
-    if (known == description.languages.end()) language_number(description, language);  // says which there are
-    speaker.language = known - description.languages.begin();
+    speaker.language = language_number(description, language);
   } else if (!as.language.empty() && as.language != description.config.data.language) {
     reject_input("synth", "the voice speaks '{}', not '{}'", description.config.data.language, as.language);
   }

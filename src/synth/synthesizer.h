@@ -13,7 +13,7 @@ namespace myxtts {
 // Throws Error that names the option that is out of range.
 void check_options(const SynthesisOptions& options);
 
-// Who speaks, and in which language. Empty: the voice's first speaker, and data.language.
+// Who speaks, and in which language. Empty: the voice's default speaker, and data.language.
 struct Speaking {
   std::vector<float> speaker = {};  // its vector
   std::string language = {};

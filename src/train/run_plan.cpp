@@ -47,8 +47,7 @@ RunPlan plan_run(const Config& config, const Corpus& corpus, const Corpus* valid
                  const std::function<void(const std::string&)>& warn) {
   const TrainingConfig& training = config.training;
   const auto seed = static_cast<uint64_t>(training.seed);
-  ShapePlan shapes = plan_shapes(corpus.index.lengths(), config.data);
-  balance_speakers(shapes.shapes, corpus.index.lengths(), corpus.index.labels(), config.data.balance_speakers);
+  ShapePlan shapes = plan_corpus(corpus.index, config.data);
   BatchPlan batches(shapes.shapes, seed);
   BatchPlan validation(validation_shapes(shapes, validation_corpus, warn), seed, BatchPlan::Visit::every_clip);
   RunPlan plan{std::move(shapes), std::move(batches), std::move(validation)};

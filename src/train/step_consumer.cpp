@@ -31,10 +31,6 @@ StepSettings settings_of(const Config& config, at::Device device) {
   return settings;
 }
 
-}  // namespace
-
-namespace {
-
 // Batches that are diagnosed have the arrays of a voice without conditions.
 VoiceDescription one_speaker(VoiceDescription voice) {
   voice.speakers.clear(), voice.languages.clear();

@@ -67,9 +67,8 @@ RunPosition begin_position(const Resumed& resumed, const RunPlan& plan, const Ru
   RunPosition position = resumed.header.position;
   if (position.plan != plan.hash) {
     log.warn(
-        "the corpus, its shapes or the seed are not those of {}: epoch {} begins anew. To fine-tune a finished voice "
-        "on "
-        "another corpus, give --from {} and a new --checkpoint-dir",
+        "the corpus, its shapes or the seed are not those of {}: epoch {} begins anew. To fine-tune a finished "
+        "voice on another corpus, give --from {} and a new --checkpoint-dir",
         resumed.checkpoint.string(), position.epoch, resumed.checkpoint.string());
     position.batch = 0;
     position.plan = plan.hash;

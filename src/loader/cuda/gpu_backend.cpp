@@ -138,8 +138,9 @@ class GpuBackend : public LoaderBackend {
       }
     }
     mel_ = std::make_unique<MelGpu>(corpus.mel, device_, limits);
-    head_bytes_ = builder_.max_host_bytes() + aligned(2 * rows * sizeof(GpuClip));
-    area_bytes_ = batch_bytes_ + rows * reference_bytes_;
+    const auto references = static_cast<uint64_t>(reference_rows(limits.clips));
+    head_bytes_ = builder_.max_host_bytes() + aligned((rows + references) * sizeof(GpuClip));
+    area_bytes_ = batch_bytes_ + references * reference_bytes_;
     for (size_t i = 0; i < slab_count(options); ++i) {
       slabs_.push_back(std::make_unique<Slab>(head_bytes_ + area_bytes_));
       free_slabs_.push(slabs_.back().get());
