@@ -142,6 +142,9 @@ StepBench resolve(const Options& options) {
     reject_input("bench",
                  "--batch-size, --tokens, --repeats and --steps must be at least 1, --frames at least --tokens");
   }
+  if (bench.speakers < 0 || bench.encoder_blocks < 0) {
+    reject_input("bench", "--speakers and --encoder-blocks must not be negative", way_out("leave them out"));
+  }
   const bool gpu = options.device == "auto" ? device_count() > 0 : options.device != "cpu";
   if (gpu) bench.device = parse_device(options.device == "auto" ? "cuda:0" : options.device);
   if (options.level == "basic") bench.half = bench.capture = bench.fused = false;

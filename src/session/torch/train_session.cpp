@@ -48,7 +48,9 @@ std::optional<Origin> find_origin(const Config& config, bool reset, const std::s
     }
   }
   if (from.empty()) return std::nullopt;
-  if (!std::filesystem::exists(from)) reject_input("train", "--from: there is no {}", from);
+  if (!std::filesystem::exists(from)) {
+    reject_input("train", "--from: there is no {}", from, way_out("name a checkpoint, or a folder of them"));
+  }
   const std::filesystem::path file = find_voice(from);
   return Origin{file, read_voice_description(file)};
 }
