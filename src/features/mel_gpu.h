@@ -44,6 +44,11 @@ class MelGpu {
   void run(const void* bytes, const GpuClip* clips, int count, bool plain, void* out, int64_t out_frames, MelType type,
            float padding, StreamHandle stream);
 
+  // The samples that the last run() turned into mels, with its `bytes`, `clips` and `count`: mono at the rate of the
+  // preset, float [count, out_samples], zeros after the end. Asynchronous on the same stream.
+  void samples(const void* bytes, const GpuClip* clips, int count, float* out, int64_t out_samples,
+               StreamHandle stream);
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -15,6 +15,9 @@ namespace myxtts {
 // Frames, at most, of a reference: the stretch of a clip that shows how its speaker sounds. About 3 s.
 constexpr int64_t reference_frames = 256;
 
+// Samples, at the mel's rate, of the part of a clip that a vocoder is trained on: about two thirds of a second.
+constexpr int64_t crop_samples = 16'384;
+
 enum class MelScale { slaney, htk, tensorflow };  // tensorflow: HTK scale with triangles linear in mel instead of Hz
 enum class MelNorm { none, slaney };              // slaney: equal area; none: peak 1
 enum class MelLog { none, ln, log10 };

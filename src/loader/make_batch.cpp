@@ -28,6 +28,18 @@ class MelRow {
   std::span<float> values_;
 };
 
+// Samples and mel of a crop; a clip that is too short ends with zeros.
+void fill_crop(MelCpu& mel, const Batch& batch, size_t row, const std::vector<float>& samples) {
+  const Array &crops = batch["samples"], &mels = batch["mel"];
+  const std::span<float> crop =
+      crops.values<float>().subspan(row * static_cast<size_t>(crops.dims[1]), static_cast<size_t>(crops.dims[1]));
+  const auto values = static_cast<size_t>(mels.dims[1] * mels.dims[2]);
+  const std::span<float> frames = mels.values<float>().subspan(row * values, values);
+  std::copy_n(samples.begin(), std::min(samples.size(), crop.size()), crop.begin());
+  const Mel computed = mel.compute(samples);
+  std::copy_n(computed.values.begin(), std::min(computed.values.size(), values), frames.begin());
+}
+
 }  // namespace
 
 uint64_t make_cpu_row(const RowBuilder& builder, MelCpu& mel, Batch& batch, std::byte* host, size_t row,
@@ -40,7 +52,11 @@ uint64_t make_cpu_row(const RowBuilder& builder, MelCpu& mel, Batch& batch, std:
   builder.build(
       batch, host, row, planned, bad,
       [&](const CorpusClip& clip) {
-        main.fill(mel, clip, read_used_part(builder.corpus(), clip));
+        if (builder.takes_crops()) {
+          fill_crop(mel, batch, row, read_used_part(builder.corpus(), builder.crop(batch, row, clip)));
+        } else {
+          main.fill(mel, clip, read_used_part(builder.corpus(), clip));
+        }
         bytes = clip.place.bytes;
       },
       [&](const CorpusClip& clip) { reference->fill(mel, clip, read_used_part(builder.corpus(), clip)); });

@@ -3,6 +3,7 @@
 #include "audio/resample.h"
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/random.h"
 
 #include <algorithm>
 #include <cstring>
@@ -31,6 +32,11 @@ const ArraySpec specs[] = {
     {"mel", DType::float32,
      [](const BatchDims& d) {
        return Dims{d.rows, d.mel_frames, d.n_mels};
+     },
+     nullptr},
+    {"samples", DType::float32,
+     [](const BatchDims& d) {
+       return Dims{d.rows, crop_samples};
      },
      nullptr},
     {"speaker", DType::int32, [](const BatchDims& d) { return Dims{d.rows}; },
@@ -75,10 +81,16 @@ const std::vector<std::string>& conditioned_voice_arrays() {
   return arrays;
 }
 
+const std::vector<std::string>& vocoder_arrays() {
+  static const std::vector<std::string> arrays = {"samples", "mel", "mel_lengths"};
+  return arrays;
+}
+
 RowBuilder::RowBuilder(const Corpus& corpus, const BatchPlan& plan, const std::vector<std::string>& arrays,
                        uint64_t world_size)
     : corpus_(corpus), plan_(plan) {
   for (const std::string& name : arrays) specs_.push_back(&array_spec(name));
+  takes_crops_ = std::ranges::find(arrays, "samples") != arrays.end();
   if (std::ranges::find(arrays, "reference") != arrays.end()) {
     references_.emplace(corpus.index.lengths(), corpus.index.labels(), uint32_t{reference_frames}, plan.seed());
   }
@@ -160,6 +172,10 @@ RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t 
     const CorpusClip clip = corpus_.clip(candidate);
     try {
       RowValues values = read(clip);
+      if (takes_crops_) {
+        values.length.mel_frames = static_cast<int32_t>(corpus_.mel.frames(crop_samples));
+        values.length.seconds = static_cast<double>(crop_samples) / corpus_.mel.sample_rate;
+      }
       load_samples(clip);
       for (BadClip& one : bad) one.replaced_by = clip.id;
       batch.clips[row] = candidate;
@@ -177,6 +193,20 @@ RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t 
   }
   batch.clips[row] = no_clip;
   return {};
+}
+
+CorpusClip RowBuilder::crop(const Batch& batch, size_t row, const CorpusClip& clip) const {
+  const ResampleFilter filter(clip.sample_rate, corpus_.mel.sample_rate);
+  auto wanted = static_cast<uint64_t>(crop_samples) * static_cast<uint64_t>(clip.sample_rate) /
+                static_cast<uint64_t>(corpus_.mel.sample_rate);
+  while (filter.output_length(wanted) < static_cast<uint64_t>(crop_samples)) ++wanted;
+  CorpusClip part = clip;
+  part.samples = std::min(clip.samples, wanted);
+  const uint64_t drawn =
+      Random::mix(Random::mix(Random::mix(plan_.seed() * 4 + 2) + batch.epoch) + batch.index * 4096 + row);
+  part.first_sample += drawn % (clip.samples - part.samples + 1);
+  part.length.mel_frames = static_cast<uint32_t>(corpus_.mel.frames(crop_samples));
+  return part;
 }
 
 bool RowBuilder::has_reference(const Batch& batch, size_t row) const {

@@ -46,6 +46,8 @@ std::vector<std::string> array_names();
 const std::vector<std::string>& voice_arrays();
 // A voice that knows speakers, languages and references.
 const std::vector<std::string>& conditioned_voice_arrays();
+// A vocoder: crops, and the mel of each; a row without a clip has no length.
+const std::vector<std::string>& vocoder_arrays();
 
 constexpr size_t aligned_bytes(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -82,6 +84,11 @@ class RowBuilder {
   RowValues build(Batch& batch, std::byte* host, size_t row, uint32_t planned, std::vector<BadClip>& bad,
                   const LoadSamples& load_samples, const LoadSamples& load_reference) const;
 
+  bool takes_crops() const { return takes_crops_; }
+  // The part of a clip that a row holds where batches have samples, as a clip of its own: a pure function of seed,
+  // epoch, batch and row.
+  CorpusClip crop(const Batch& batch, size_t row, const CorpusClip& clip) const;
+
   bool has_references() const { return references_.has_value(); }
   bool has_reference(const Batch& batch, size_t row) const;
   // The stretch that shows how the clip's speaker sounds, as a clip of its own, and its number in the index.
@@ -106,6 +113,7 @@ class RowBuilder {
   std::vector<std::vector<Array>> declared_;  // per shape, so that a batch is declared without allocating
   size_t max_host_bytes_ = 0, max_computed_bytes_ = 0;
   std::optional<ReferencePlan> references_;
+  bool takes_crops_ = false;
 };
 
 // Samples of the clip that are used, at the mel's rate. Throws Error if they are not what the index holds.

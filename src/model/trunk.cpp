@@ -37,8 +37,10 @@ at::Tensor run_trunk(const Trunk& trunk, const at::Tensor& x, const RowMask& mas
       show(i, ".attention", h);
       h = h + m[5] * drop(ffn(block, rms_norm(h) * (1 + m[3]) + m[4]), 2 * i + 1);
     } else {
-      h = h + drop(attend(rms_norm(h) * block.attention_norm, block.attention_in, block.attention_out, mask), 2 * i);
-      show(i, ".attention", h);
+      if (block.attention_in.defined()) {
+        h = h + drop(attend(rms_norm(h) * block.attention_norm, block.attention_in, block.attention_out, mask), 2 * i);
+        show(i, ".attention", h);
+      }
       h = h + drop(ffn(block, rms_norm(h) * block.ffn_norm), 2 * i + 1);
     }
     show(i, ".feed", h);
@@ -53,26 +55,44 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Norms are indexed in order: two per block, before attention and before feed-forward, then the final norm. Each first
-// adds the gated output of the previous branch to the residual stream.
+// A branch of the residual stream: the attention of a block, or its feed-forward.
+struct Branch {
+  size_t block = 0;
+  bool ffn = false;
+
+  size_t number() const { return 2 * block + (ffn ? 1 : 0); }
+};
+
+std::vector<Branch> branches_of(const Trunk& trunk) {
+  std::vector<Branch> branches;
+  for (size_t i = 0; i < trunk.blocks.size(); ++i) {
+    if (trunk.blocks[i].attention_in.defined()) branches.push_back({i, false});
+    branches.push_back({i, true});
+  }
+  return branches;
+}
+
+// Norms are indexed as the branches that follow them, with the final norm last. Each first adds the gated output of the
+// branch before it to the residual stream.
 struct Norm {
   at::Tensor scale, shift, gate;  // [rows, width] or [width]; gate and shift may be undefined
 };
 
-Norm norm_of(const Trunk& trunk, size_t index) {
-  const size_t block = index / 2;
-  const bool last = block == trunk.blocks.size(), ffn = index % 2 == 1;
+Norm norm_of(const Trunk& trunk, const std::vector<Branch>& branches, size_t index) {
+  const bool last = index == branches.size();
+  const Branch& next = branches[last ? index - 1 : index];
   Norm norm;
   if (!trunk.modulation.defined()) {
-    norm.scale = last ? trunk.norm : ffn ? trunk.blocks[block].ffn_norm : trunk.blocks[block].attention_norm;
+    const Trunk::Block& block = trunk.blocks[next.block];
+    norm.scale = last ? trunk.norm : next.ffn ? block.ffn_norm : block.attention_norm;
     return norm;
   }
-  const auto part = [&](size_t block_index, int64_t slot) {
-    return trunk.modulation.select(0, static_cast<int64_t>(block_index)).select(1, slot);
+  const auto part = [&](const Branch& branch, int64_t slot) {
+    return trunk.modulation.select(0, static_cast<int64_t>(branch.block)).select(1, slot + (branch.ffn ? 3 : 0));
   };
-  norm.scale = last ? trunk.final_modulation.select(1, 0) : part(block, ffn ? 3 : 0);
-  norm.shift = last ? trunk.final_modulation.select(1, 1) : part(block, ffn ? 4 : 1);
-  if (index > 0) norm.gate = ffn ? part(block, 2) : part(block - 1, 5);
+  norm.scale = last ? trunk.final_modulation.select(1, 0) : part(next, 0);
+  norm.shift = last ? trunk.final_modulation.select(1, 1) : part(next, 1);
+  if (index > 0) norm.gate = part(branches[index - 1], 2);
   return norm;
 }
 
@@ -95,14 +115,16 @@ struct BlockActivations {
 struct SavedActivations : torch::CustomClassHolder {
   bool gradients = false;
   Trunk trunk;
+  std::vector<Branch> branches;
   RowMask mask;
   std::vector<NormActivations> norms;
   std::vector<BlockActivations> blocks;
 };
 
-// Norm `index` adds the branch of site `index` - 1.
-Dropout dropout_of(const Trunk& trunk, size_t index) {
-  return index == 0 ? Dropout{} : dropout_at(trunk.dropout, trunk.first_site + static_cast<uint32_t>(index) - 1);
+// Of the branch that norm `index` adds.
+Dropout dropout_of(const Trunk& trunk, const std::vector<Branch>& branches, size_t index) {
+  if (index == 0) return {};
+  return dropout_at(trunk.dropout, trunk.first_site + static_cast<uint32_t>(branches[index - 1].number()));
 }
 
 NormActivations norm(const Norm& by, const at::Tensor& x, const at::Tensor& branch, const Dropout& dropout) {
@@ -226,20 +248,21 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
     if (modulation) saved->trunk.modulation = modulation->detach();
     if (final_modulation) saved->trunk.final_modulation = final_modulation->detach();
     const Trunk& trunk = saved->trunk;
+    saved->branches = branches_of(trunk);
+    const std::vector<Branch>& branches = saved->branches;
     saved->blocks.resize(trunk.blocks.size());
-    const auto save = [&](NormActivations norm) {
+    const auto save = [&](size_t index, const at::Tensor& sum, const at::Tensor& branch) {
+      NormActivations next = norm(norm_of(trunk, branches, index), sum, branch, dropout_of(trunk, branches, index));
       if (!saved->gradients) saved->norms.clear();
-      saved->norms.push_back(std::move(norm));
+      saved->norms.push_back(std::move(next));
     };
-    save(norm(norm_of(trunk, 0), x.detach(), {}, {}));
-    for (size_t i = 0; i < trunk.blocks.size(); ++i) {
-      const at::Tensor attention_out =
-          attention_forward(saved->norms.back().normed, trunk.blocks[i], saved->mask, saved->blocks[i]);
-      save(norm(norm_of(trunk, 2 * i + 1), saved->norms.back().sum, attention_out, dropout_of(trunk, 2 * i + 1)));
-      const at::Tensor ffn_out =
-          feed_forward_forward(saved->norms.back().normed, trunk.blocks[i], saved->mask, saved->blocks[i]);
-      save(norm(norm_of(trunk, 2 * i + 2), saved->norms.back().sum, ffn_out, dropout_of(trunk, 2 * i + 2)));
-      if (!saved->gradients) saved->blocks[i] = {};
+    save(0, x.detach(), {});
+    for (size_t i = 0; i < branches.size(); ++i) {
+      const auto [number, ffn] = branches[i];
+      const at::Tensor output = (ffn ? feed_forward_forward : attention_forward)(
+          saved->norms.back().normed, trunk.blocks[number], saved->mask, saved->blocks[number]);
+      save(i + 1, saved->norms.back().sum, output);
+      if (!saved->gradients && ffn) saved->blocks[number] = {};
     }
     at::Tensor normed = std::exchange(saved->norms.back().normed, {});  // not needed for backward
     context->saved_data["activations"] = c10::IValue::make_capsule(saved);
@@ -250,6 +273,7 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
     const auto saved =
         c10::static_intrusive_pointer_cast<SavedActivations>(context->saved_data["activations"].toCapsule());
     const Trunk& trunk = saved->trunk;
+    const std::vector<Branch>& branches = saved->branches;
     // Gradients of the norm weights and the modulation, in the layout of a Trunk.
     Trunk d_trunk;
     d_trunk.blocks.resize(trunk.blocks.size());
@@ -259,7 +283,9 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
     } else {
       d_trunk.norm = trunk.norm.grad();
       for (size_t i = 0; i < trunk.blocks.size(); ++i) {
-        d_trunk.blocks[i].attention_norm = trunk.blocks[i].attention_norm.grad();
+        if (trunk.blocks[i].attention_in.defined()) {
+          d_trunk.blocks[i].attention_norm = trunk.blocks[i].attention_norm.grad();
+        }
         d_trunk.blocks[i].ffn_norm = trunk.blocks[i].ffn_norm.grad();
       }
     }
@@ -268,8 +294,8 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
     // Maps the gradient of a norm's output to that of the branch before it, and updates d_sum.
     const auto norm_backward = [&](size_t index, const at::Tensor& d_normed) {
       NormActivations& forward = saved->norms[index];
-      const Norm by = norm_of(trunk, index), d_by = norm_of(d_trunk, index);
-      const Dropout dropout = dropout_of(trunk, index);
+      const Norm by = norm_of(trunk, branches, index), d_by = norm_of(d_trunk, branches, index);
+      const Dropout dropout = dropout_of(trunk, branches, index);
       AddNormGradients d{at::empty_like(forward.sum), {}, d_by.scale, d_by.shift, d_by.gate};
       d.d_branch = by.gate.defined() || dropout.key != nullptr ? at::empty_like(forward.sum) : d.d_x;
       add_norm_backward(forward.sum, forward.branch, by.gate, by.scale, forward.inverse_rms, d_normed, d_sum, d, sums,
@@ -279,16 +305,13 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
       return d.d_branch;
     };
     at::Tensor d_normed = gradients[0].contiguous();
-    for (size_t i = trunk.blocks.size(); i-- > 0;) {
-      BlockActivations& block = saved->blocks[i];
-      const at::Tensor d_ffn_out = norm_backward(2 * i + 2, d_normed);
-      const bool overwrite = trunk.overwrite_gradients;
-      d_normed = feed_forward_backward(d_ffn_out, saved->norms[2 * i + 1].normed, trunk.blocks[i], saved->mask, block,
-                                       overwrite);
-      const at::Tensor d_attention_out = norm_backward(2 * i + 1, d_normed);
-      d_normed = attention_backward(d_attention_out, saved->norms[2 * i].normed, trunk.blocks[i], saved->mask, block,
-                                    overwrite);
-      block = {};
+    for (size_t i = branches.size(); i-- > 0;) {
+      const auto [number, ffn] = branches[i];
+      BlockActivations& block = saved->blocks[number];
+      const at::Tensor d_branch = norm_backward(i + 1, d_normed);
+      d_normed = (ffn ? feed_forward_backward : attention_backward)(
+          d_branch, saved->norms[i].normed, trunk.blocks[number], saved->mask, block, trunk.overwrite_gradients);
+      if (i == 0 || branches[i - 1].block != number) block = {};
     }
     norm_backward(0, d_normed);
     sums.finish();

@@ -1,5 +1,6 @@
-// Trunk: a stack of transformer blocks with a final norm, as used by the encoder and, with adaptive norms, the decoder.
-// Two implementations: plain operations with autograd, and fused kernels with a hand-written backward. Any thread.
+// Trunk: a stack of blocks with a final norm, as used by the encoder, with adaptive norms by the decoder, and without
+// attention by the vocoder. Two implementations: plain operations with autograd, and fused kernels with a hand-written
+// backward. Any thread.
 #pragma once
 
 #include "model/blocks.h"
@@ -19,6 +20,7 @@ struct Trunk {
   std::string name;
   struct Block {
     // Weights; backward writes their .grad(). ffn_in is [hidden, kernel width]: with a kernel over 1 a convolution.
+    // Without attention_in the block is a feed-forward alone.
     at::Tensor attention_in, attention_out, ffn_in, ffn_out;
     at::Tensor attention_norm, ffn_norm;  // weights, undefined with a modulation
     at::Tensor depthwise;                 // [kernel, width]: convolution before the feed-forward; may be undefined

@@ -118,6 +118,28 @@ ShapePlan plan_corpus(const CorpusIndex& index, const DataConfig& data) {
   return plan;
 }
 
+ShapePlan plan_crops(const CorpusIndex& index, const DataConfig& data, int64_t crop_frames) {
+  constexpr uint32_t crops_apart = 4;  // a crop for as many frames as this many crops have
+  const std::span<const ClipLength> clips = index.lengths();
+  ShapePlan plan;
+  plan.shapes = plan.validation = {{0, crop_frames, data.batch_size.low, {}}};
+  for (uint32_t i = 0; i < clips.size(); ++i) {
+    const auto frames = static_cast<int64_t>(clips[i].mel_frames);
+    if (frames < crop_frames) continue;
+    const bool held_out = clips[i].held_out != 0;
+    const int64_t times = held_out ? 1 : std::max<int64_t>(1, frames / (crops_apart * crop_frames));
+    std::vector<uint32_t>& list = (held_out ? plan.validation : plan.shapes).front().clips;
+    list.insert(list.end(), static_cast<size_t>(times), i);
+  }
+  if (static_cast<int64_t>(plan.shapes.front().clips.size()) < data.batch_size.low) {
+    reject_input("plan", "{} of {} clips are long enough for a vocoder, fewer than a batch of {}",
+                 plan.shapes.front().clips.size(), clips.size(), data.batch_size.low,
+                 way_out("it needs clips of {} frames or more; lower --batch-size", crop_frames));
+  }
+  balance_speakers(plan.shapes, clips, index.labels(), data.balance_speakers);
+  return plan;
+}
+
 std::vector<Shape> fit_to_shapes(std::span<const ClipLength> clips, const std::vector<Shape>& shapes,
                                  std::vector<uint32_t>& unfit) {
   std::vector<Shape> fitted = shapes;

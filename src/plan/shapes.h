@@ -29,6 +29,9 @@ ShapePlan plan_shapes(std::span<const ClipLength> clips, const DataConfig& data)
 // Those of a corpus, its speakers balanced as data.balance_speakers asks for.
 ShapePlan plan_corpus(const CorpusIndex& index, const DataConfig& data);
 
+// One shape of crops, from clips that are at least as long; a long clip comes once for every four crops' length of it.
+ShapePlan plan_crops(const CorpusIndex& index, const DataConfig& data, int64_t crop_frames);
+
 // Clips of speakers with less speech come more than once in an epoch: as often as the speaker with most speech has
 // more, to the power of `balance`, at most 50 times. 0: every clip comes once; 1: every speaker is heard equally long.
 // Which clip of a speaker comes once more, where the number is not whole, follows from its number alone.

@@ -8,19 +8,16 @@
 #include "features/cpu/griffin_lim.h"
 #include "features/mel.h"
 #include "features/mel_spec.h"
-#include "model/hifigan.h"
 #include "model/torch_device.h"
 #include "model/voice.h"
 #include "synth/joins.h"
 #include "synth/speaker_file.h"
-#include "synth/tensor_view.h"
+#include "synth/vocoder_file.h"
 #include "synth/voice_file.h"
 #include "text/clauses.h"
 #include "text/sentences.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 
 #include <ATen/ATen.h>
 
@@ -28,19 +25,10 @@ namespace myxtts {
 namespace fs = std::filesystem;
 namespace {
 
-HifiganGenerator read_vocoder(const fs::path& path, at::Device device, const MelSpec& mel) {
-  // A vocoder takes the frames that it was trained on, and no others.
-  if (mel.hop_length != hifigan_hop) {
-    reject_input("synth", "{} makes {} samples per frame, the voice's frames have {}", path.string(), hifigan_hop,
-                 mel.hop_length, way_out("leave --vocoder out"));
-  }
-  const SafetensorsFile file(path);
-  file.verify();
-  std::map<std::string, at::Tensor> tensors;
-  for (const std::string& name : file.names()) {
-    tensors[name] = as_tensor(file.tensor(name), path).clone().to(device);
-  }
-  return load_hifigan(tensors, mel.n_mels);
+// The one beside the voice, where none is named.
+fs::path default_vocoder(const fs::path& checkpoint) {
+  const fs::path beside = checkpoint.parent_path() / "vocoder.safetensors";
+  return fs::exists(beside) ? beside : fs::path();
 }
 
 }  // namespace
@@ -69,14 +57,15 @@ struct Synthesizer::State {
         mel(resolve_mel_spec(description.config)),
         voice(description.spec()),
         weights(make_weights(voice.layout(), load_ema_weights(checkpoint, voice.layout()).to(device), false)) {
-    if (!vocoder_file.empty()) vocoder = read_vocoder(vocoder_file, device, mel);
+    const fs::path file = vocoder_file.empty() ? default_vocoder(checkpoint) : vocoder_file;
+    if (!file.empty()) vocoder = open_vocoder(file, mel, device);
   }
 
   VoiceDescription description;
   MelSpec mel;
   Voice voice;
   Weights weights;
-  std::optional<HifiganGenerator> vocoder;
+  std::unique_ptr<WaveformMaker> vocoder;  // null: Griffin-Lim
 };
 
 Synthesizer::Synthesizer(const fs::path& checkpoint, int device, const fs::path& vocoder)
@@ -170,9 +159,7 @@ std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOpti
         state_->voice.synthesize(state_->weights, {tokens.begin(), tokens.end()}, options, speaker).mel;
     std::vector<float> sound;
     if (state_->vocoder) {
-      const at::Tensor made =
-          hifigan_waveform(*state_->vocoder, mel.unsqueeze(0).to(state_->weights.flat.device())).cpu().contiguous();
-      sound.assign(made.const_data_ptr<float>(), made.const_data_ptr<float>() + made.numel());
+      sound = state_->vocoder->waveform(mel);
     } else {
       GriffinLimOptions how;
       how.threads = available_cores();

@@ -22,7 +22,8 @@ struct Speaking {
 // One thread at a time.
 class Synthesizer {
  public:
-  // `device` is a GPU's number, or -1. `vocoder` is a file of HiFi-GAN weights; empty: Griffin-Lim.
+  // `device` is a GPU's number, or -1. `vocoder` is a file of ours or of HiFi-GAN; empty: the
+  // vocoder.safetensors beside the checkpoint, or Griffin-Lim.
   Synthesizer(const std::filesystem::path& checkpoint, int device, const std::filesystem::path& vocoder = {});
   ~Synthesizer();
   Synthesizer(const Synthesizer&) = delete;

@@ -24,8 +24,16 @@ std::map<std::string, std::string> read_checkpoint_metadata(const fs::path& path
   return metadata;
 }
 
-VoiceDescription read_voice_description(const fs::path& path) {
+VoiceDescription read_description(const fs::path& path) {
   return VoiceDescription::from_metadata(read_checkpoint_metadata(path), path);
+}
+
+VoiceDescription read_voice_description(const fs::path& path) {
+  VoiceDescription voice = read_description(path);
+  if (voice.config.training.target == "vocoder") {
+    reject_input("checkpoint", "{} is a vocoder, no voice", path.string(), way_out("`synth --vocoder` takes it"));
+  }
+  return voice;
 }
 
 at::Tensor load_ema_weights(const fs::path& path, const ParameterLayout& layout) {

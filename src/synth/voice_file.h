@@ -19,7 +19,10 @@ constexpr int checkpoint_version = 1;
 // Checks that the file is a checkpoint of this program and version; returns its metadata.
 std::map<std::string, std::string> read_checkpoint_metadata(const std::filesystem::path& path);
 
+// Of a voice; of anything else it throws Error.
 VoiceDescription read_voice_description(const std::filesystem::path& path);
+// Also of a vocoder, which has settings, mel statistics and no texts.
+VoiceDescription read_description(const std::filesystem::path& path);
 
 // Verified whole. Flat, float, on the CPU.
 at::Tensor load_ema_weights(const std::filesystem::path& path, const ParameterLayout& layout);

@@ -47,8 +47,15 @@ RunPlan plan_run(const Config& config, const Corpus& corpus, const Corpus* valid
                  const std::function<void(const std::string&)>& warn) {
   const TrainingConfig& training = config.training;
   const auto seed = static_cast<uint64_t>(training.seed);
-  ShapePlan shapes = plan_corpus(corpus.index, config.data);
+  const bool crops = training.target == "vocoder";
+  const int64_t crop_frames = corpus.mel.frames(crop_samples);
+  ShapePlan shapes =
+      crops ? plan_crops(corpus.index, config.data, crop_frames) : plan_corpus(corpus.index, config.data);
   BatchPlan batches(shapes.shapes, seed);
+  if (crops && validation_corpus != nullptr) {
+    shapes.validation = plan_crops(validation_corpus->index, config.data, crop_frames).shapes;
+    validation_corpus = nullptr;
+  }
   BatchPlan validation(validation_shapes(shapes, validation_corpus, warn), seed, BatchPlan::Visit::every_clip);
   RunPlan plan{std::move(shapes), std::move(batches), std::move(validation)};
   plan.static_shapes = config.data.pad_to_fixed_length;

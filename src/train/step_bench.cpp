@@ -6,6 +6,7 @@
 #include "train/kernel_profile.h"
 #include "train/memory_plan.h"
 #include "train/step.h"
+#include "train/vocoder_trainable.h"
 #include "train/voice_trainable.h"
 
 #include <algorithm>
@@ -61,10 +62,14 @@ void add_condition(TensorMap& batch, const VoiceSpec& spec) {
   for (const auto& [name, tensor] : condition) batch.add(name, tensor);
 }
 
+at::Device device_of(const StepBench& bench) {
+  return bench.device >= 0 ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(bench.device)) : at::kCPU;
+}
+
 StepSettings bench_settings(const StepBench& bench) {
   StepSettings settings;
   const bool gpu = bench.device >= 0;
-  if (gpu) settings.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(bench.device));
+  settings.device = device_of(bench);
   settings.policy.bfloat16 = gpu && bench.half;
   settings.policy.capture = gpu && bench.capture;
   settings.policy.fused = bench.fused;
@@ -113,23 +118,13 @@ class Marks {
   std::vector<c10::Event> events_;
 };
 
-}  // namespace
-
-StepTimes measure_step(const StepBench& bench) {
-  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused, dropout_of(bench));
-  const VoiceSpec& spec = trainable.voice().spec();
+// Steps on `batch`, captured and warmed up before.
+StepTimes measure(const Trainable& trainable, const TensorMap& batch, const StepBench& bench) {
   const StepSettings settings = bench_settings(bench);
   const bool gpu = bench.device >= 0;
   const uint64_t free_before = gpu ? device_memory(bench.device).free_bytes : 0;
   TrainingStep step(trainable, settings);
-
   StepTimes times;
-  times.parameters = trainable.voice().layout().parameters();
-  times.flop = step_flop(spec, bench.rows, bench.tokens, bench.frames);
-  ClipLength length;
-  length.mel_frames = static_cast<uint32_t>(bench.frames), length.tokens = static_cast<uint32_t>(bench.tokens);
-  TensorMap batch = random_batch(bench.rows, length, {bench.tokens, bench.frames, bench.rows, {}}, settings.device);
-  add_condition(batch, spec);
   const Stopwatch capturing;
   step.capture({signature_of(batch, false)});
   times.capture_s = capturing.seconds();
@@ -156,12 +151,8 @@ StepTimes measure_step(const StepBench& bench) {
     times.step_ms.push_back((timer ? timer->stop_ms(step.stream()) : clock.ms()) /
                             static_cast<double>(bench.steps_each));
   }
-  if (gpu) {
+  if (gpu)
     times.memory_bytes = static_cast<double>(free_before) - static_cast<double>(device_memory(bench.device).free_bytes);
-    const bool fused = bench.fused && bench.half;
-    times.estimated_bytes =
-        StepMemory{spec.size, bench.frames, bench.tokens, spec.n_mels, bench.half, fused}.bytes(bench.rows);
-  }
   if (gpu && bench.profiled_steps > 0) {
     times.kernels = profile_kernels([&] {
       run(bench.profiled_steps);
@@ -173,6 +164,43 @@ StepTimes measure_step(const StepBench& bench) {
     }
   }
   return times;
+}
+
+StepTimes measure_voice_step(const StepBench& bench) {
+  const VoiceTrainable trainable(bench_voice(bench), {}, bench.fused, dropout_of(bench));
+  const VoiceSpec& spec = trainable.voice().spec();
+  ClipLength length;
+  length.mel_frames = static_cast<uint32_t>(bench.frames), length.tokens = static_cast<uint32_t>(bench.tokens);
+  TensorMap batch = random_batch(bench.rows, length, {bench.tokens, bench.frames, bench.rows, {}}, device_of(bench));
+  add_condition(batch, spec);
+  StepTimes times = measure(trainable, batch, bench);
+  times.parameters = trainable.voice().layout().parameters();
+  times.flop = step_flop(spec, bench.rows, bench.tokens, bench.frames);
+  if (bench.device >= 0) {
+    const bool fused = bench.fused && bench.half;
+    times.estimated_bytes =
+        StepMemory{spec.size, bench.frames, bench.tokens, spec.n_mels, bench.half, fused}.bytes(bench.rows);
+  }
+  return times;
+}
+
+StepTimes measure_vocoder_step(const StepBench& bench) {
+  const MelSpec& mel = mel_preset("bigvgan_24k");
+  const at::Device device = device_of(bench);
+  const VocoderTrainable trainable(vocoder_spec(bench.size, mel, -5, 2), mel, {}, bench.fused, device);
+  const StepSignature shape{bench.rows, 0, mel.frames(crop_samples), false};
+  TensorMap batch = trainable.example(shape, device);
+  batch["samples"].normal_(0, 0.1);
+  batch["mel"].normal_(-5, 2);
+  StepTimes times = measure(trainable, batch, bench);
+  for (const ParameterGroup& group : trainable.groups()) times.parameters += group.layout->parameters();
+  return times;
+}
+
+}  // namespace
+
+StepTimes measure_step(const StepBench& bench) {
+  return bench.target == "vocoder" ? measure_vocoder_step(bench) : measure_voice_step(bench);
 }
 
 VaryingTimes measure_varying_step(const StepBench& bench, const std::vector<int64_t>& lengths, int64_t most_shapes) {

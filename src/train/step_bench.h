@@ -8,6 +8,7 @@
 namespace myxtts {
 
 struct StepBench {
+  std::string target = "voice";  // or vocoder: crops of crop_samples, at 24 kHz
   std::string size = "normal";
   int64_t rows = 16, tokens = 150, frames = 800;
   int device = -1;      // -1: the CPU
@@ -30,10 +31,10 @@ struct KernelTime {
 struct StepTimes {
   std::vector<double> step_ms;  // mean of each repeat
   double capture_s = 0;
-  double flop = 0;  // multiplications and additions of the step's matrix products
+  double flop = 0;  // multiplications and additions of a voice's matrix products; 0: not counted
   int64_t parameters = 0;
   std::vector<KernelTime> kernels;
-  double memory_bytes = 0, estimated_bytes = 0;  // of GPU memory: measured, and by StepMemory
+  double memory_bytes = 0, estimated_bytes = 0;  // of GPU memory: measured, and a voice's by StepMemory
 };
 
 StepTimes measure_step(const StepBench& bench);

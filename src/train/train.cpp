@@ -9,9 +9,11 @@
 #include "train/fit_settings.h"
 #include "train/loop.h"
 #include "train/take_over.h"
+#include "train/vocoder_trainable.h"
 #include "train/voice_trainable.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -61,6 +63,20 @@ OptimizerSettings optimizer_settings(const TrainingConfig& training) {
   settings.clip_norm = training.gradient_clip;
   settings.ema_decay = training.ema_decay;
   return settings;
+}
+
+bool trains_vocoder(const Config& config) { return config.training.target == "vocoder"; }
+
+std::unique_ptr<Trainable> make_trainable(const TrainInput& input, const VoiceDescription& description,
+                                          const StepSettings& settings) {
+  const OptimizerSettings optimizer = optimizer_settings(input.config.training);
+  if (!trains_vocoder(input.config)) {
+    return std::make_unique<VoiceTrainable>(description, optimizer, settings.policy.fused);
+  }
+  const MelSpec& mel = input.corpus.mel;
+  const VocoderSpec spec = vocoder_spec(input.config.model.size, mel, description.mel_mean, description.mel_std);
+  return std::make_unique<VocoderTrainable>(spec, mel, optimizer, settings.policy.fused, settings.device,
+                                            description.to_metadata());
 }
 
 RunPosition begin_position(const Resumed& resumed, const RunPlan& plan, const RunLog& log) {
@@ -135,8 +151,8 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   settings.accumulation = training.gradient_accumulation_steps;
   settings.seed = static_cast<uint64_t>(training.seed);
   const VoiceDescription description = describe(input, resumed);
-  const VoiceTrainable trainable(description, optimizer_settings(training), settings.policy.fused);
-  TrainingStep step(trainable, settings);
+  const std::unique_ptr<Trainable> trainable = make_trainable(input, description, settings);
+  TrainingStep step(*trainable, settings);
   if (resumed) {
     load_checkpoint(resumed->checkpoint, step.groups(), step.states());
     step.reload();
@@ -150,12 +166,17 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
              training.tensorboard_log_dir.empty() ? folder / "tensorboard" : fs::path(training.tensorboard_log_dir),
              begin_step, listener);
   if (aside) log.say("the earlier run is now in {}", aside->string());
-  const int64_t parameters = trainable.voice().layout().parameters();
-  log.say("{} voice of {:.1f} million parameters on {} in {}", input.config.model.size,
+  const int64_t parameters = step.groups().back().layout->parameters();  // of a vocoder those that are kept
+  log.say("{} {} of {:.1f} million parameters on {} in {}", input.config.model.size, training.target,
           static_cast<double>(parameters) / 1e6, device.is_cpu() ? "the CPU" : device_name(number),
           settings.policy.bfloat16 ? "bfloat16 with float masters" : "float");
-  log.say("{:.2f} hours of speech as {}: {} steps, learning rate {}, dropout {}", input.corpus.index.summary().hours(),
-          input.corpus.text_tokens, plan.total_steps, training.learning_rate, description.config.training.dropout);
+  const double hours = input.corpus.index.summary().hours();
+  if (trains_vocoder(input.config)) {
+    log.say("{:.2f} hours of speech: {} steps, learning rate {}", hours, plan.total_steps, training.learning_rate);
+  } else {
+    log.say("{:.2f} hours of speech as {}: {} steps, learning rate {}, dropout {}", hours, input.corpus.text_tokens,
+            plan.total_steps, training.learning_rate, description.config.training.dropout);
+  }
   if (taken) report_taken(input.from, *taken, log);
   if (!description.speakers.empty()) {
     log.say("{} in {}, condition dropout {}", counted(description.speakers.size(), "speaker"),
@@ -165,8 +186,8 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   log.set_settings(report_settings(input, plan, parameters, device));
   write_file_atomically(folder / "config.yaml", config_to_yaml(description.config));
   write_file_atomically(folder / "vocabulary.json", description.vocabulary.to_json());
-  RunCheckpoints saved(checkpoints, step, trainable.metadata(), resumed ? begin_step : -1);
-  return Loop({input, plan, trainable, step, log, saved}, position, stop).run();
+  RunCheckpoints saved(checkpoints, step, trainable->metadata(), resumed ? begin_step : -1);
+  return Loop({input, plan, *trainable, step, log, saved}, position, stop).run();
 }
 
 }  // namespace

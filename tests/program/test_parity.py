@@ -9,11 +9,12 @@ import pytest
 import torch
 from conftest import BINARY, HANG_S
 from safetensors.torch import load_file, save_file
+from twin import vocoder as twin_vocoder
 from twin.voice import Dropout, no_dropout
 from twin_inputs import MEL_MEAN, MEL_STD, difference, gradients, random_batch, random_condition, random_voice
 
 BUILD = BINARY.parent
-STEP_DUMP = BUILD / "tests" / "step_dump"
+STEP_DUMP, VOCODER_DUMP = BUILD / "tests" / "step_dump", BUILD / "tests" / "vocoder_dump"
 
 
 def built_without_libtorch():
@@ -70,3 +71,39 @@ def test_the_voice_and_its_twin_are_one(step_dump, seed, speakers, rate):
     apart = {name: difference(got[f"gradient.{name}"], gradient) for name, gradient in expected_gradients.items()}
     worst = max(apart, key=apart.get)
     assert apart[worst] < 1e-4, f"{worst} is {apart[worst]:.2g} apart; {sum(a >= 1e-4 for a in apart.values())} of {len(apart)} are"
+
+
+@pytest.mark.parametrize("mel, sample_rate, n_mels, first", [("hifigan", 22050, 80, -384), ("vocos", 24000, 100, -512)])
+def test_the_vocoder_and_its_twin_are_one(tmp_path, mel, sample_rate, n_mels, first):
+    if not VOCODER_DUMP.exists() and built_without_libtorch():
+        pytest.skip(f"{BUILD} was built without libtorch: the C++ vocoder is NOT compared with its twin")
+    torch.manual_seed(4)
+    generator = twin_vocoder.Vocoder("tiny", n_mels, 1024, 256, first, MEL_MEAN, MEL_STD)
+    discriminators = twin_vocoder.Discriminators(twin_vocoder.SIZES["tiny"].narrower)
+    samples = 0.1 * torch.randn(3, 4096) + 0.3 * torch.sin(torch.arange(4096) * 0.07)
+    frames = 4096 // 256 + (first == -512)
+    batch = {"samples": samples, "mel": torch.randn(3, frames, n_mels) * MEL_STD + MEL_MEAN,
+             "mel_lengths": torch.tensor([frames, 0, frames], dtype=torch.int32)}
+    valid = (batch["mel_lengths"] > 0).float()
+
+    made = generator(batch["mel"], 4096)
+    expected = {"loss_discriminator": twin_vocoder.discriminator_loss(discriminators(samples), discriminators(made.detach()))}
+    found = zip(discriminators.named_parameters(), torch.autograd.grad(expected["loss_discriminator"], list(discriminators.parameters())))
+    apart = {name: gradient for (name, _), gradient in found}
+    expected |= twin_vocoder.generator_losses(made, samples, valid, discriminators(samples), discriminators(made), twin_vocoder.full_band(sample_rate))
+    found = zip(generator.named_parameters(), torch.autograd.grad(expected["loss"], list(generator.parameters())))
+    gradients_of_both = apart | {f"vocoder.{name}": gradient for (name, _), gradient in found}
+
+    weights = {f"model.{name}": value for name, value in discriminators.state_dict().items()}
+    weights |= {f"model.vocoder.{name}": value for name, value in generator.state_dict().items()}
+    metadata = {"size": "tiny", "mel": mel, "mel_mean": str(MEL_MEAN), "mel_std": str(MEL_STD)}
+    save_file(weights | batch, tmp_path / "in.safetensors", metadata)
+    done = subprocess.run([VOCODER_DUMP, tmp_path / "in.safetensors", tmp_path / "out.safetensors"], capture_output=True, text=True, timeout=HANG_S)
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    got = load_file(tmp_path / "out.safetensors")
+    for name, value in expected.items():
+        assert got[name].item() == pytest.approx(value.item(), rel=1e-4), name
+    assert {key.removeprefix("gradient.") for key in got if key.startswith("gradient.")} == set(gradients_of_both)
+    for name, gradient in gradients_of_both.items():
+        assert gradient.norm() > 0 or name.endswith("out.bias"), f"{name} has no gradient: nothing is compared"
+        assert difference(got[f"gradient.{name}"], gradient) < 1e-3 or gradient.norm() < 1e-6, name

@@ -31,5 +31,6 @@ void add_diagnose_retracing(CLI::App& diagnose, Program& program) {
   add_missing(diagnose, program, "retracing", "will the step be captured again and again?");
 }
 void add_bench_step(CLI::App& bench, Program& program) { add_missing(bench, program, "step", "a training step"); }
+void add_bench_vocoder(CLI::App& bench, Program& program) { add_missing(bench, program, "vocoder", "a vocoder alone"); }
 
 }  // namespace myxtts

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "device/device.h"
 #include "diagnose/oscillation.h"
+#include "features/mel_spec.h"
 #include "settings/config.h"
 #include "train/step_bench.h"
 
@@ -149,6 +150,8 @@ StepBench resolve(const Options& options) {
   if (gpu) bench.device = parse_device(options.device == "auto" ? "cuda:0" : options.device);
   if (options.level == "basic") bench.half = bench.capture = bench.fused = false;
   if (options.kernels && !gpu) reject_input("bench", "--kernels is for a GPU", way_out("give --device cuda:N"));
+  if (bench.target == "vocoder" && (bench.speakers > 0 || !options.lengths_file.empty()))
+    reject_input("bench", "--speakers and --lengths are of a voice", way_out("leave out --target vocoder"));
   bench.profiled_steps = options.kernels ? 5 : 0;
   return bench;
 }
@@ -163,15 +166,15 @@ void print(const StepTimes& times, const StepBench& bench, const Options& option
   const bool captured = bench.device >= 0 && bench.capture;
   console.info("  {:>10.2f} ms  (median of {} x {} steps, cv {:.2f} %){}", step.p50, times.step_ms.size(),
                bench.steps_each, 100 * step.cv, captured ? fmt::format(", captured in {:.2f} s", times.capture_s) : "");
-  console.info("  {:>10.2f} TFLOP per step, {:.1f} TFLOP/s", times.flop / 1e12, times.flop / step.p50 * 1e3 / 1e12);
+  if (times.flop > 0)
+    console.info("  {:>10.2f} TFLOP per step, {:.1f} TFLOP/s", times.flop / 1e12, times.flop / step.p50 * 1e3 / 1e12);
   if (limit_ms > 0) {
     console.info("  {:>10.2f} ms is the arithmetic's floor at {:g} TFLOP/s: {:.0f} % of it is reached", limit_ms,
                  options.tera_flops, 100 * limit_ms / step.p50);
   }
-  if (times.memory_bytes > 0) {
-    console.info("  {:>10.2f} GB of GPU memory, {:.2f} GB by the estimate that batch sizes are chosen by",
-                 times.memory_bytes / 1e9, times.estimated_bytes / 1e9);
-  }
+  if (times.memory_bytes > 0) console.info("  {:>10.2f} GB of GPU memory", times.memory_bytes / 1e9);
+  if (times.estimated_bytes > 0)
+    console.info("  {:>10.2f} GB by the estimate that batch sizes are chosen by", times.estimated_bytes / 1e9);
   show_kernels(times.kernels, console);
 }
 
@@ -180,8 +183,10 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
   const std::string name = bench.device >= 0 ? device_name(bench.device) : "CPU";
   if (!options.lengths_file.empty()) return bench_varying(options, bench, name, json_file, console);
   const StepTimes times = measure_step(bench);
-  const std::string what = describe(bench, times.parameters,
-                                    fmt::format("{} x {} frames x {} tokens", bench.rows, bench.frames, bench.tokens));
+  const std::string batch = bench.target == "vocoder"
+                                ? fmt::format("{} x {} samples", bench.rows, crop_samples)
+                                : fmt::format("{} x {} frames x {} tokens", bench.rows, bench.frames, bench.tokens);
+  const std::string what = describe(bench, times.parameters, batch);
   console.info("{}, on {}", what, name);
   print(times, bench, options, console);
   if (!json_file.empty()) {
@@ -191,10 +196,8 @@ int bench_step(const Options& options, const std::string& json_file, const Conso
     json["parameters"] = times.parameters;
     json["tflop"] = times.flop / 1e12;
     json["capture_s"] = times.capture_s;
-    if (times.memory_bytes > 0) {
-      json["memory_bytes"] = times.memory_bytes;
-      json["estimated_bytes"] = times.estimated_bytes;
-    }
+    if (times.memory_bytes > 0) json["memory_bytes"] = times.memory_bytes;
+    if (times.estimated_bytes > 0) json["estimated_bytes"] = times.estimated_bytes;
     for (const KernelTime& kernel : times.kernels) {
       json["kernels"].push_back({{"name", kernel.name}, {"launches", kernel.launches}, {"ms", kernel.ms}});
     }
@@ -211,9 +214,13 @@ void add_bench_step(CLI::App& bench, Program& program) {
   const auto number = [&](const char* flag, auto& value, const char* meaning) {
     return command->add_option(flag, value, meaning)->capture_default_str()->type_name("N");
   };
-  command->add_option("--model-size", options->bench.size, "tiny, small, normal or big")
+  command->add_option("--target", options->bench.target, "what is trained: a voice, or a vocoder on crops at 24 kHz")
       ->capture_default_str()
+      ->check(CLI::IsMember({"voice", "vocoder"}))
       ->type_name("");
+  CLI::Option* size =
+      command->add_option("--model-size", options->bench.size, "tiny, small, normal or big; of a vocoder, tiny or base")
+          ->type_name("");
   number("--batch-size", options->bench.rows, "clips");
   number("--frames", options->bench.frames, "of each clip");
   number("--tokens", options->bench.tokens, "of each clip; with --lengths, of a clip of --frames");
@@ -241,7 +248,8 @@ void add_bench_step(CLI::App& bench, Program& program) {
   command->add_option("--tera-flops", options->tera_flops, "what the device can do in matrix products, for the floor")
       ->type_name("X");
   add_json_option(*command, program);
-  command->callback([&program, options] {
+  command->callback([&program, options, size] {
+    if (size->count() == 0 && options->bench.target == "vocoder") options->bench.size = "base";
     program.run = [&program, options](Console& console) { return bench_step(*options, program.json_file, console); };
   });
 }

@@ -133,7 +133,11 @@ void add_synth_command(CLI::App& app, Program& program) {
       ->type_name("X");
   command->add_option("--speed", options->how.speed, "2 is twice as fast")->capture_default_str()->type_name("X");
   command->add_option("--seed", options->how.seed, "random seed")->capture_default_str()->type_name("N");
-  command->add_option("--vocoder", options->vocoder, "HiFi-GAN generator V1 as safetensors; without it Griffin-Lim")
+  command
+      ->add_option("--vocoder", options->vocoder,
+                   "a trained vocoder, or a HiFi-GAN generator V1 as safetensors; otherwise vocoder.safetensors beside "
+                   "the voice, or "
+                   "Griffin-Lim")
       ->type_name("FILE");
   command->add_option("--device", options->device, "cpu or cuda:N")->capture_default_str()->type_name("");
   command->callback(

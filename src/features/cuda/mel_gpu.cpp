@@ -183,6 +183,19 @@ void MelGpu::run(const void* bytes, const GpuClip* clips, int count, bool plain,
                                stream));
 }
 
+void MelGpu::samples(const void* bytes, const GpuClip* clips, int count, float* out, int64_t out_samples,
+                     StreamHandle stream) {
+  const State& state = *state_;
+  if (out_samples > state.limits.samples) {
+    fail("mel", "{} samples where {} were declared", out_samples, state.limits.samples);
+  }
+  if (count == 0) return;
+  gpu::MelParams p = state.params;
+  p.bytes = static_cast<const uint8_t*>(bytes), p.clips = clips, p.count = count;
+  p.decoded = static_cast<const float*>(state.decoded.data());
+  CUDA_CHECK(gpu::launch_samples(p, out, out_samples, stream));
+}
+
 Mel mel_on_gpu(const MelSpec& spec, int device, std::span<const std::byte> bytes, const GpuClip& clip) {
   const ResampleFilter filter(clip.sample_rate, spec.sample_rate);
   const auto samples = static_cast<int64_t>(filter.output_length(clip.samples));

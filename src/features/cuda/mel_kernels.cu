@@ -40,6 +40,16 @@ __global__ void decode_clips(const __grid_constant__ MelParams p, const __grid_c
   }
 }
 
+// Samples of each clip, without its gain.
+__global__ void copy_samples(const __grid_constant__ MelParams p, float* out, int64_t out_samples) {
+  Source source = source_of(p, blockIdx.y);
+  source.gain = 0.0F;
+  float* const row = out + blockIdx.y * out_samples;
+  for (int64_t n = blockIdx.x * blockDim.x + threadIdx.x; n < out_samples; n += gridDim.x * blockDim.x) {
+    row[n] = n < source.length ? source.at(static_cast<int>(n)) : 0.0F;
+  }
+}
+
 constexpr int reduce_threads = 512;
 
 // Gain of each clip for level normalisation, summed in a fixed order.
@@ -130,6 +140,12 @@ cudaError_t plan_launch(const MelParams& params, const FilterRounds& rounds, int
 cudaError_t launch_decode(const MelParams& params, const RateFilters& rates, float* decoded, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(std::max(1, 1024 / params.count)), static_cast<unsigned>(params.count));
   decode_clips<<<grid, 256, 0, stream>>>(params, rates, decoded);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_samples(const MelParams& params, float* out, int64_t out_samples, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(std::max(1, 1024 / params.count)), static_cast<unsigned>(params.count));
+  copy_samples<<<grid, 256, 0, stream>>>(params, out, out_samples);
   return cudaGetLastError();
 }
 

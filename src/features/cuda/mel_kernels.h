@@ -89,6 +89,7 @@ struct MelLaunch {
 cudaError_t plan_launch(const MelParams& params, const FilterRounds& rounds, int device, MelLaunch& launch);
 
 cudaError_t launch_decode(const MelParams& params, const RateFilters& rates, float* decoded, cudaStream_t stream);
+cudaError_t launch_samples(const MelParams& params, float* out, int64_t out_samples, cudaStream_t stream);
 cudaError_t launch_gains(const MelParams& params, double target_rms, float* gains, cudaStream_t stream);
 cudaError_t launch_mel(const MelParams& params, const MelLaunch& launch, const FilterRounds& rounds,
                        const Passes& passes, cudaStream_t stream);

@@ -16,6 +16,7 @@ MelGpu::MelGpu(const MelSpec&, int, const MelGpuLimits&) { missing(); }
 MelGpu::~MelGpu() = default;
 MelGpu::MelGpu(MelGpu&&) noexcept = default;
 void MelGpu::run(const void*, const GpuClip*, int, bool, void*, int64_t, MelType, float, StreamHandle) { missing(); }
+void MelGpu::samples(const void*, const GpuClip*, int, float*, int64_t, StreamHandle) { missing(); }
 Mel mel_on_gpu(const MelSpec&, int, std::span<const std::byte>, const GpuClip&) { missing(); }
 
 }  // namespace myxtts

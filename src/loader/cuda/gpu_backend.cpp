@@ -252,7 +252,8 @@ class GpuBackend : public LoaderBackend {
     const size_t rows = state.rows.size();
     auto* const table = reinterpret_cast<GpuClip*>(host + state.table);
     const size_t references = state.references.size();
-    for (size_t row = 0; row < rows; ++row) table[row] = state.rows[row].clip;
+    for (size_t row = 0; row < rows; ++row)
+      table[row] = builder_.takes_crops() ? crop_of(slot, row) : state.rows[row].clip;
     for (size_t row = 0; row < references; ++row) table[rows + row] = state.references[row].clip;
 
     auto* const arena = static_cast<std::byte*>(arena_.data());
@@ -273,6 +274,10 @@ class GpuBackend : public LoaderBackend {
                 MelType::float32, 0.0F, features_.get());
     };
     compute(batch["mel"], 0);
+    if (builder_.takes_crops()) {
+      mel_->samples(arena, clips, static_cast<int>(rows), reinterpret_cast<float*>(batch["samples"].data), crop_samples,
+                    features_.get());
+    }
     if (references > 0) compute(batch["reference"], rows);
     free_slabs_.push(used);
     state.ready.record(features_.get());
@@ -353,6 +358,16 @@ class GpuBackend : public LoaderBackend {
         needed.push_back(row);
       }
     }
+  }
+
+  // The part of the row's clip that is used, wherever that lies.
+  GpuClip crop_of(const LoaderSlot& slot, size_t row) {
+    GpuClip part = slots_[slot.number].rows[row].clip;
+    if (part.samples == 0) return part;
+    const CorpusClip clip = corpus_.clip(slot.batch.clips[row]), crop = builder_.crop(slot.batch, row, clip);
+    part.offset_bytes += (crop.first_sample - clip.first_sample) * bytes_per_frame(part);
+    part.samples = static_cast<uint32_t>(crop.samples);
+    return part;
   }
 
   // The frames of a kept row's reference, which is looked up where it is kept too.

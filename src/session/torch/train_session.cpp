@@ -44,7 +44,7 @@ std::optional<Origin> find_origin(const Config& config, bool reset, const std::s
   const std::filesystem::path folder = config.training.checkpoint_dir;
   if (!reset && std::filesystem::is_directory(folder)) {
     if (const auto newest = newest_checkpoint(folder, [](const std::string&) {})) {
-      return Origin{*newest, read_voice_description(*newest)};
+      return Origin{*newest, read_description(*newest)};
     }
   }
   if (from.empty()) return std::nullopt;
@@ -77,12 +77,15 @@ TrainSummary train_session(Config config, bool reset, const std::string& from, c
   if (config.training.optimization_level == "experimental") {
     listener.alert("--optimization-level experimental is the same as enhanced: nothing is on trial");
   }
+  const bool vocoder = config.training.target == "vocoder";
+  if (vocoder && !from.empty()) reject_input("train", "--from is for voices", way_out("leave it out"));
   const Mode mode = choose_devices(config, listener);
   const std::optional<Origin> origin = find_origin(config, reset, from);
   if (origin && !from.empty()) adopt_settings(config, origin->voice, listener);
   PlannedCorpus planned = open_planned_corpus("train", config, CorpusPart::training, listener);
   report_corpus(config.data.train_data, planned.corpus.index, listener);
-  const VoiceDescription voice = describe_voice(config, planned.corpus, origin ? &origin->voice : nullptr);
+  VoiceDescription voice = describe_voice(config, planned.corpus, origin ? &origin->voice : nullptr);
+  if (vocoder) voice.speakers.clear(), voice.languages.clear();
   planned.corpus.vocabulary = voice.vocabulary;
   planned.corpus.number_as(voice.speakers, voice.languages);
   std::optional<Corpus> validation = open_validation_corpus(config, planned.corpus, listener);

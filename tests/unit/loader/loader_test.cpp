@@ -128,6 +128,36 @@ TEST_F(LoaderTest, rows_have_a_speaker_a_language_and_a_reference) {
   EXPECT_GT(references_of_first.size(), 2U);
 }
 
+TEST_F(LoaderTest, crops_are_parts_of_their_clips_with_their_own_mel) {
+  const Corpus corpus = open();
+  const BatchPlan plan(plan_crops(corpus.index, config.data, corpus.mel.frames(crop_samples)).shapes, 7);
+  const RowBuilder builder(corpus, plan, vocoder_arrays(), 1);
+  LoaderOptions wanted = options(3);
+  wanted.arrays = vocoder_arrays();
+  const std::unique_ptr<BatchSource> loader = open_loader(corpus, plan, wanted);
+  std::set<uint64_t> firsts;
+  for (uint64_t i = 0; i < 3 * plan.batches_per_epoch(); ++i) {
+    const BatchLease batch = copy_to_host(*loader->next());
+    ASSERT_EQ((*batch)["samples"].dims,
+              (std::vector<int64_t>{static_cast<int64_t>(batch->clips.size()), crop_samples}));
+    for (size_t row = 0; row < batch->clips.size(); ++row) {
+      const CorpusClip clip = corpus.clip(batch->clips[row]), crop = builder.crop(*batch, row, clip);
+      ASSERT_GE(crop.first_sample, clip.first_sample);
+      ASSERT_LE(crop.first_sample + crop.samples, clip.first_sample + clip.samples);
+      firsts.insert(crop.first_sample - clip.first_sample);
+      const std::vector<float> want = read_used_part(corpus, crop);
+      const std::span<float> got = (*batch)["samples"].values<float>().subspan(row * crop_samples, crop_samples);
+      ASSERT_GE(want.size(), got.size());
+      ASSERT_TRUE(std::equal(got.begin(), got.end(), want.begin()));
+      const Mel mel = MelCpu(corpus.mel).compute(want);
+      const auto values = static_cast<size_t>(corpus.mel.frames(crop_samples) * corpus.mel.n_mels);
+      const std::span<float> mels = (*batch)["mel"].values<float>().subspan(row * values, values);
+      ASSERT_TRUE(std::equal(mels.begin(), mels.end(), mel.values.begin()));
+    }
+  }
+  EXPECT_GT(firsts.size(), 20U);
+}
+
 TEST_F(LoaderTest, a_reference_that_breaks_leaves_its_row_without_one) {
   const Corpus corpus = open_with_speakers();
   const BatchPlan plan = plan_of(corpus);

@@ -1,0 +1,57 @@
+// What tells a vocoder's waveforms from recordings while it is trained: several small networks, each with a view of its
+// own. Half of them fold the waveform at a period (HiFi-GAN), the others look at spectra of several resolutions
+// (UnivNet). Immutable; any thread.
+#pragma once
+
+#include "model/parameters.h"
+#include "model/spectrum.h"
+#include "model/trunk.h"
+
+#include <vector>
+
+namespace myxtts {
+
+// What one of them says of a batch: a score for each place, and all activations on the way there.
+struct Judgement {
+  at::Tensor score;
+  std::vector<at::Tensor> features;
+};
+
+struct DiscriminatorTables {
+  std::vector<SpectrumTables> spectra;
+};
+
+class Discriminators {
+ public:
+  // `narrower`: so many times fewer channels than HiFi-GAN's.
+  explicit Discriminators(int64_t narrower = 1);
+
+  const ParameterLayout& layout() const { return layout_; }
+  static DiscriminatorTables make_tables(at::Device device);
+  static size_t periods();      // how many fold the waveform; they are the first
+  static size_t resolutions();  // how many look at a spectrum
+
+  // `samples` is float [rows, samples].
+  std::vector<Judgement> judge(const Weights& weights, const DiscriminatorTables& tables,
+                               const at::Tensor& samples) const;
+
+ private:
+  struct Conv {
+    size_t weight, bias;
+    std::vector<int64_t> stride, padding;
+  };
+  Conv add_conv(const std::string& name, std::vector<int64_t> shape, std::vector<int64_t> stride);
+  static Judgement run(const Weights& weights, const std::vector<Conv>& convs, at::Tensor x);
+
+  ParameterLayout layout_;
+  std::vector<std::vector<Conv>> by_period_, by_resolution_;
+};
+
+// Hinge losses, float scalars. Each is a mean over the discriminators of a kind; those of spectra count a tenth.
+// Of a batch whose first half are recordings.
+at::Tensor discriminator_loss(const std::vector<Judgement>& real_and_made);
+at::Tensor adversarial_loss(const std::vector<Judgement>& made);
+// How far apart the features are.
+at::Tensor feature_loss(const std::vector<Judgement>& real, const std::vector<Judgement>& made);
+
+}  // namespace myxtts

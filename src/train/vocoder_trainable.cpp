@@ -1,0 +1,138 @@
+#include "train/vocoder_trainable.h"
+
+#include "audio/wav.h"
+#include "features/mel.h"
+#include "loader/row_builder.h"
+
+#include <array>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+namespace myxtts {
+namespace {
+
+enum Group : size_t { discriminator, generator };
+
+// The mel that distances are measured in: over all frequencies, whatever the convention that is spoken leaves out.
+MelSpec full_band(const MelSpec& mel, int n_fft) {
+  MelSpec full;
+  full.name = "full band", full.sample_rate = mel.sample_rate;
+  full.n_fft = full.win_length = n_fft, full.hop_length = n_fft / 4;
+  full.n_mels = n_fft >= 1024 ? 100 : 50;
+  full.f_max = 0;
+  return full;
+}
+
+constexpr double mel_weight = 45;
+
+}  // namespace
+
+VocoderTrainable::VocoderTrainable(const VocoderSpec& spec, const MelSpec& mel, const OptimizerSettings& optimizer,
+                                   bool fused, at::Device device, std::map<std::string, std::string> metadata)
+    : vocoder_(spec, fused),
+      discriminators_(spec.size.narrower),
+      mel_(mel),
+      optimizer_(optimizer),
+      fused_(fused),
+      tables_(make_spectrum_tables(spec.frames, device)),
+      discriminator_tables_(Discriminators::make_tables(device)),
+      loudness_(make_loudness_tables(mel.sample_rate, device)),
+      metadata_(std::move(metadata)) {
+  for (const int n_fft : {512, 1024, 2048}) mels_.push_back(make_mel_tables(full_band(mel, n_fft), device));
+  // Otherwise cuDNN may add up a convolution's gradient in any order.
+  if (device.is_cuda()) at::globalContext().setDeterministicCuDNN(true);
+}
+
+std::vector<std::string> VocoderTrainable::arrays() const { return vocoder_arrays(); }
+
+std::vector<ParameterGroup> VocoderTrainable::groups() const {
+  OptimizerSettings settings = optimizer_;
+  settings.beta1 = 0.8, settings.beta2 = 0.9;
+  return {{"discriminator", &discriminators_.layout(), settings, 1, {"loss_discriminator"}},
+          {"generator", &vocoder_.layout(), settings, 1, {"loss", "loss_mel", "loss_adversarial", "loss_features"}}};
+}
+
+TensorMap VocoderTrainable::example(const StepSignature& shape, at::Device device) const {
+  const auto floats = at::TensorOptions(at::kFloat).device(device);
+  return {{"samples", at::zeros({shape.rows, crop_samples}, floats)},
+          {"mel", at::zeros({shape.rows, shape.mel_frames, mel_.n_mels}, floats)},
+          {"mel_lengths", at::full({shape.rows}, shape.mel_frames, floats.dtype(at::kInt))}};
+}
+
+at::Tensor VocoderTrainable::waveform(std::span<const Weights> weights, const TensorMap& batch,
+                                      const Inspect& inspect) const {
+  return vocoder_.waveform(weights[generator], tables_, batch["mel"], batch["samples"].size(1), inspect);
+}
+
+at::Tensor VocoderTrainable::mel_distance(const at::Tensor& made, const TensorMap& batch) const {
+  const at::Tensor valid = (batch["mel_lengths"] > 0).to(at::kFloat);
+  at::Tensor sum;
+  for (const MelTables& tables : mels_) {
+    const at::Tensor distance = (log_mel(tables, made) - log_mel(tables, batch["samples"])).abs().mean({1, 2});
+    sum = sum.defined() ? sum + distance : distance;
+  }
+  return (sum * valid).sum() / (static_cast<double>(mels_.size()) * valid.sum().clamp_min(1));
+}
+
+std::vector<at::Tensor> VocoderTrainable::losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
+                                                 const TensorMap& /*noise*/, const Inspect& inspect) const {
+  const at::Tensor& real = batch["samples"];
+  const auto judge = [&](const at::Tensor& samples) {
+    return discriminators_.judge(weights[discriminator], discriminator_tables_, samples);
+  };
+  if (group == discriminator) {
+    at::Tensor made;
+    {
+      const at::NoGradGuard no_gradients;
+      made = waveform(weights, batch, inspect);
+    }
+    return {discriminator_loss(judge(at::cat({real, made})))};
+  }
+  const at::Tensor made = waveform(weights, batch, inspect);
+  std::vector<Judgement> of_real;
+  {
+    const at::NoGradGuard no_gradients;
+    of_real = judge(real);
+  }
+  const std::vector<Judgement> of_made = judge(made);
+  const at::Tensor mel = mel_distance(made, batch), adversarial = adversarial_loss(of_made),
+                   features = feature_loss(of_real, of_made);
+  return {mel_weight * mel + adversarial + features, mel, adversarial, features};
+}
+
+std::vector<at::Tensor> VocoderTrainable::measure(std::span<const Weights> weights, const TensorMap& batch,
+                                                  const TensorMap& /*noise*/) const {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor made = waveform(weights, batch, {}), valid = (batch["mel_lengths"] > 0).to(at::kFloat);
+  const at::Tensor loudness = loudness_distance(loudness_, made, batch["samples"]);
+  return {mel_distance(made, batch), (loudness * valid).sum() / valid.sum().clamp_min(1)};
+}
+
+bool VocoderTrainable::overwrites_gradients(const Weights& weights) const {
+  return fused_ && has_fused_kernels(weights.flat);  // the discriminators have no trunk
+}
+
+Samples VocoderTrainable::samples(std::span<const Weights> weights, const Corpus& corpus, const BatchPlan& plan,
+                                  at::Device device) const {
+  Samples samples;
+  const uint32_t number = plan.batch(0, 0).clips.front();
+  if (number == no_clip) return samples;
+  const std::vector<float> real = read_used_part(corpus, corpus.clip(number));
+  const Mel mel = MelCpu(corpus.mel).compute(real);
+  const at::NoGradGuard no_gradients;
+  const at::Tensor input = at::tensor(mel.values).view({1, mel.frames, mel.n_mels}).to(device);
+  const at::Tensor made = vocoder_.waveform(weights[generator], tables_, input, static_cast<int64_t>(real.size()));
+  const at::Tensor spoken = made[0].cpu().contiguous();
+  const auto add = [&](const char* name, const char* title, std::span<const float> sound) {
+    const std::vector<std::byte> wav = make_wav(sound, mel_.sample_rate);
+    samples.sounds.push_back({name, title, std::string(reinterpret_cast<const char*>(wav.data()), wav.size()),
+                              mel_.sample_rate, static_cast<int64_t>(sound.size())});
+  };
+  add("recording", "the recording", real);
+  add("spoken", "its mel through the vocoder", {spoken.const_data_ptr<float>(), static_cast<size_t>(spoken.numel())});
+  return samples;
+}
+
+}  // namespace myxtts

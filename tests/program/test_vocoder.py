@@ -1,0 +1,72 @@
+"""Training a vocoder and speaking with it, with the real binary."""
+import json
+import shutil
+
+import pytest
+from test_train import assert_same_weights
+
+STEPS = 6
+LAST = f"step-{STEPS:08}.safetensors"
+
+
+def flags(folder, run, *more):
+    return ("train", "--target", "vocoder", "--train-data", folder / "corpus", "--checkpoint-dir", run, "--config", folder / "config.yaml",
+            "--batch-size", 2, "--device", "cpu", *more)
+
+
+@pytest.fixture(scope="module")
+def trained(myxtts, tmp_path_factory):
+    """A corpus, a vocoder and a voice of a few steps."""
+    folder = tmp_path_factory.mktemp("vocoder")
+    myxtts("demo-data", folder / "corpus", "--clips", 14)
+    (folder / "config.yaml").write_text("data: {text_tokens: characters}\n"
+                                        "training: {checkpoint_every: 3, validate_every: 3, log_every: 1}\n")
+    done = myxtts(*flags(folder, folder / "run", "--max-steps", STEPS))
+    assert "tiny vocoder of 1.2 million parameters" in done.stdout
+    myxtts("train", "--train-data", folder / "corpus", "--config", folder / "config.yaml", "--checkpoint-dir", folder / "voice",
+           "--batch-size", 4, "--max-steps", 3, "--device", "cpu")
+    return folder
+
+
+def test_it_learns_and_its_losses_have_names(trained):
+    rows = [json.loads(line) for line in (trained / "run" / "metrics.jsonl").read_text().splitlines()]
+    losses = [row for row in rows if "loss" in row]
+    assert {"loss", "loss_mel", "loss_adversarial", "loss_features", "loss_discriminator"} <= losses[-1].keys()
+    assert losses[-1]["loss_mel"] < losses[0]["loss_mel"] and losses[-1]["retraces"] == 0
+    measured = [row["validation_mel_distance"] for row in rows if "validation_mel_distance" in row]
+    assert len(measured) == 2 and measured[1] < measured[0]
+    page = (trained / "run" / "report.html").read_text()
+    assert page.count("data:audio/wav") == 2 and "its mel through the vocoder" in page
+
+
+def test_it_resumes_to_the_same_bits(myxtts, trained, tmp_path):
+    shutil.copytree(trained / "run", tmp_path / "run")
+    (tmp_path / "run" / LAST).unlink()
+    done = myxtts(*flags(trained, tmp_path / "run", "--max-steps", STEPS, "--num-workers", 1))
+    assert "resumed from" in done.stdout
+    assert_same_weights(tmp_path / "run" / LAST, trained / "run" / LAST)
+
+
+def test_a_voice_speaks_through_it(myxtts, trained, tmp_path):
+    say = ("synth", "--text", "river", "--checkpoint")
+    myxtts(*say, trained / "voice", "--out", tmp_path / "griffin_lim.wav")
+    myxtts(*say, trained / "voice", "--out", tmp_path / "named.wav", "--vocoder", trained / "run")
+    shutil.copytree(trained / "voice", tmp_path / "voice")
+    shutil.copy(trained / "run" / "best.safetensors", tmp_path / "voice" / "vocoder.safetensors")
+    myxtts(*say, tmp_path / "voice", "--out", tmp_path / "beside.wav")
+    sounds = [(tmp_path / f"{name}.wav").read_bytes() for name in ("griffin_lim", "named", "beside")]
+    assert sounds[1] == sounds[2] != sounds[0] and len(sounds[0]) == len(sounds[1])
+
+
+def test_what_does_not_fit_is_refused(myxtts, trained, tmp_path):
+    say = ("synth", "--text", "river", "--out", tmp_path / "out.wav")
+    assert "is a vocoder, no voice" in myxtts(*say, "--checkpoint", trained / "run", status=2).stderr
+    assert "is a voice, no vocoder" in myxtts(*say, "--checkpoint", trained / "voice", "--vocoder", trained / "voice", status=2).stderr
+    myxtts(*flags(trained, tmp_path / "other", "--max-steps", 1, "--mel-preset", "tacotron2"))
+    assert "was trained on mels with" in myxtts(*say, "--checkpoint", trained / "voice", "--vocoder", tmp_path / "other", status=2).stderr
+    assert "a vocoder is tiny or base" in myxtts(*flags(trained, tmp_path / "small", "--model-size", "small", "--max-steps", 1), status=2).stderr
+    assert "--from is for voices" in myxtts(*flags(trained, tmp_path / "from", "--from", trained / "voice", "--max-steps", 1), status=2).stderr
+    assert "is 'base'" in myxtts("train", "--train-data", trained / "corpus", "--checkpoint-dir", tmp_path / "base", "--model-size", "base",
+                                    "--batch-size", 2, "--max-steps", 1, status=2).stderr
+    as_voice = ("train", "--train-data", trained / "corpus", "--config", trained / "config.yaml", "--checkpoint-dir", trained / "run")
+    assert "has training.target vocoder" in myxtts(*as_voice, "--batch-size", 2, "--max-steps", 1, status=2).stderr
