@@ -39,6 +39,13 @@ const ArraySpec specs[] = {
        return Dims{d.rows, crop_samples};
      },
      nullptr},
+    {"crop", DType::int32,
+     [](const BatchDims& d) {
+       return Dims{d.rows, 2};
+     },
+     [](const RowValues& values, std::byte* row) {
+       put(row, values.number), put(row + sizeof(int32_t), values.crop_frame);
+     }},
     {"speaker", DType::int32, [](const BatchDims& d) { return Dims{d.rows}; },
      [](const RowValues& values, std::byte* row) { put(row, values.speaker); }},
     {"language", DType::int32, [](const BatchDims& d) { return Dims{d.rows}; },
@@ -86,11 +93,17 @@ const std::vector<std::string>& vocoder_arrays() {
   return arrays;
 }
 
+const std::vector<std::string>& placed_vocoder_arrays() {
+  static const std::vector<std::string> arrays = {"samples", "mel", "mel_lengths", "crop"};
+  return arrays;
+}
+
 RowBuilder::RowBuilder(const Corpus& corpus, const BatchPlan& plan, const std::vector<std::string>& arrays,
                        uint64_t world_size)
     : corpus_(corpus), plan_(plan) {
   for (const std::string& name : arrays) specs_.push_back(&array_spec(name));
   takes_crops_ = std::ranges::find(arrays, "samples") != arrays.end();
+  crops_at_frames_ = std::ranges::find(arrays, "crop") != arrays.end();
   if (std::ranges::find(arrays, "reference") != arrays.end()) {
     references_.emplace(corpus.index.lengths(), corpus.index.labels(), uint32_t{reference_frames}, plan.seed());
   }
@@ -175,6 +188,8 @@ RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t 
       if (takes_crops_) {
         values.length.mel_frames = static_cast<int32_t>(corpus_.mel.frames(crop_samples));
         values.length.seconds = static_cast<double>(crop_samples) / corpus_.mel.sample_rate;
+        values.number = static_cast<int32_t>(candidate);
+        values.crop_frame = static_cast<int32_t>(crop_frame(batch, row, clip));
       }
       load_samples(clip);
       for (BadClip& one : bad) one.replaced_by = clip.id;
@@ -202,11 +217,24 @@ CorpusClip RowBuilder::crop(const Batch& batch, size_t row, const CorpusClip& cl
   while (filter.output_length(wanted) < static_cast<uint64_t>(crop_samples)) ++wanted;
   CorpusClip part = clip;
   part.samples = std::min(clip.samples, wanted);
-  const uint64_t drawn =
-      Random::mix(Random::mix(Random::mix(plan_.seed() * 4 + 2) + batch.epoch) + batch.index * 4096 + row);
-  part.first_sample += drawn % (clip.samples - part.samples + 1);
+  const uint64_t last = clip.samples - part.samples;
+  part.first_sample += crops_at_frames_
+                           ? std::min(last, static_cast<uint64_t>(crop_frame(batch, row, clip) * corpus_.mel.hop_length) *
+                                                static_cast<uint64_t>(clip.sample_rate) /
+                                                static_cast<uint64_t>(corpus_.mel.sample_rate))
+                           : drawn_for(batch, row) % (last + 1);
   part.length.mel_frames = static_cast<uint32_t>(corpus_.mel.frames(crop_samples));
   return part;
+}
+
+int64_t RowBuilder::crop_frame(const Batch& batch, size_t row, const CorpusClip& clip) const {
+  const int64_t frames = corpus_.mel.frames(crop_samples);
+  const int64_t last = std::max<int64_t>(0, static_cast<int64_t>(clip.length.mel_frames) - frames);
+  return static_cast<int64_t>(drawn_for(batch, row) % static_cast<uint64_t>(last + 1));
+}
+
+uint64_t RowBuilder::drawn_for(const Batch& batch, size_t row) const {
+  return Random::mix(Random::mix(Random::mix(plan_.seed() * 4 + 2) + batch.epoch) + batch.index * 4096 + row);
 }
 
 bool RowBuilder::has_reference(const Batch& batch, size_t row) const {

@@ -29,6 +29,7 @@ struct RowValues {
   RowLength length;
   int32_t speaker = 0, language = 0;  // in the voice; -1: not known to it
   int32_t reference_frames = 0;       // 0: there is no reference
+  int32_t number = 0, crop_frame = 0;  // the clip's in the index; where its crop begins
 };
 
 struct ArraySpec {
@@ -48,6 +49,8 @@ const std::vector<std::string>& voice_arrays();
 const std::vector<std::string>& conditioned_voice_arrays();
 // A vocoder: crops, and the mel of each; a row without a clip has no length.
 const std::vector<std::string>& vocoder_arrays();
+// The same with `crop`, the number of the clip and the frame that the crop begins with; crops begin at frames then.
+const std::vector<std::string>& placed_vocoder_arrays();
 
 constexpr size_t aligned_bytes(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -88,6 +91,7 @@ class RowBuilder {
   // The part of a clip that a row holds where batches have samples, as a clip of its own: a pure function of seed,
   // epoch, batch and row.
   CorpusClip crop(const Batch& batch, size_t row, const CorpusClip& clip) const;
+  int64_t crop_frame(const Batch& batch, size_t row, const CorpusClip& clip) const;
 
   bool has_references() const { return references_.has_value(); }
   bool has_reference(const Batch& batch, size_t row) const;
@@ -104,6 +108,7 @@ class RowBuilder {
   uint64_t reference_samples(int sample_rate) const;  // of the longest stretch, at a clip's own rate
 
  private:
+  uint64_t drawn_for(const Batch& batch, size_t row) const;
   std::vector<Array> declare_arrays(const Shape& shape, int64_t rows) const;
   RowValues read(const CorpusClip& clip) const;
 
@@ -113,7 +118,7 @@ class RowBuilder {
   std::vector<std::vector<Array>> declared_;  // per shape, so that a batch is declared without allocating
   size_t max_host_bytes_ = 0, max_computed_bytes_ = 0;
   std::optional<ReferencePlan> references_;
-  bool takes_crops_ = false;
+  bool takes_crops_ = false, crops_at_frames_ = false;
 };
 
 // Samples of the clip that are used, at the mel's rate. Throws Error if they are not what the index holds.

@@ -26,24 +26,17 @@ at::Tensor weighted_mean(size_t count, const std::function<at::Tensor(size_t)>& 
          spectral * (weight_of_spectra / static_cast<double>(window_sizes.size()));
 }
 
-at::Tensor in_float(const at::Tensor& x) { return x.to(at::kFloat); }
-
 }  // namespace
 
 size_t Discriminators::periods() { return all_periods.size(); }
 size_t Discriminators::resolutions() { return window_sizes.size(); }
 
-Discriminators::Conv Discriminators::add_conv(const std::string& name, std::vector<int64_t> shape,
-                                              std::vector<int64_t> stride) {
-  int64_t inputs = 1;
-  Conv conv;
-  for (size_t i = 1; i < shape.size(); ++i) {
-    inputs *= shape[i];
-    if (i >= 2) conv.padding.push_back(shape[i] / 2);
-  }
+Discriminators::Conv Discriminators::add_conv(const std::string& name, std::array<int64_t, 4> shape,
+                                              std::array<int64_t, 2> stride) {
+  const auto inputs = static_cast<double>(shape[1] * shape[2] * shape[3]);
+  Conv conv{0, 0, stride};
   conv.bias = layout_.add(name + ".bias", {shape[0]}, 0);
-  conv.weight = layout_.add(name + ".weight", std::move(shape), 1 / std::sqrt(static_cast<double>(inputs)));
-  conv.stride = std::move(stride);
+  conv.weight = layout_.add(name + ".weight", {shape.begin(), shape.end()}, 1 / std::sqrt(inputs));
   return conv;
 }
 
@@ -55,22 +48,22 @@ Discriminators::Discriminators(int64_t narrower) {
     int64_t before = 1;
     for (const int64_t widest : {32, 128, 512, 1024}) {
       const int64_t channels = widest / narrower;
-      convs.push_back(add_conv(name + std::to_string(convs.size()), {channels, before, kernel}, {stride}));
+      convs.push_back(add_conv(name + std::to_string(convs.size()), {channels, kernel, 1, before}, {stride, 1}));
       before = channels;
     }
-    convs.push_back(add_conv(name + "4", {before, before, kernel}, {1}));
-    convs.push_back(add_conv(name + "out", {1, before, 3}, {1}));
+    convs.push_back(add_conv(name + "4", {before, kernel, 1, before}, {1, 1}));
+    convs.push_back(add_conv(name + "out", {1, 3, 1, before}, {1, 1}));
   }
   for (const int64_t window : window_sizes) {
     const std::string name = "spectrum." + std::to_string(window) + ".";
     std::vector<Conv>& convs = by_resolution_.emplace_back();
     const int64_t channels = 32 / narrower;
-    convs.push_back(add_conv(name + "0", {channels, 1, 3, 9}, {1, 1}));
+    convs.push_back(add_conv(name + "0", {channels, 3, 9, 1}, {1, 1}));
     for (const char* number : {"1", "2", "3"}) {
-      convs.push_back(add_conv(name + number, {channels, channels, 3, 9}, {1, 2}));
+      convs.push_back(add_conv(name + number, {channels, 3, 9, channels}, {1, 2}));
     }
-    convs.push_back(add_conv(name + "4", {channels, channels, 3, 3}, {1, 1}));
-    convs.push_back(add_conv(name + "out", {1, channels, 3, 3}, {1, 1}));
+    convs.push_back(add_conv(name + "4", {channels, 3, 3, channels}, {1, 1}));
+    convs.push_back(add_conv(name + "out", {1, 3, 3, channels}, {1, 1}));
   }
   layout_.arrange();
 }
@@ -83,17 +76,31 @@ DiscriminatorTables Discriminators::make_tables(at::Device device) {
   return tables;
 }
 
+// `x` is [rows, height, width, channels]. Where a window has few values beside what it makes of them, windows laid side
+// by side and one matrix product are faster than what libraries offer for convolutions; elsewhere they would be too
+// much to write.
+at::Tensor Discriminators::convolve(const Weights& weights, const Conv& conv, const at::Tensor& x) {
+  const at::Tensor &weight = weights[conv.weight], &bias = weights[conv.bias];
+  const int64_t channels = weight.size(0), height = weight.size(1), width = weight.size(2);
+  if (width > 1 && weight.size(3) > 1) {
+    return at::conv2d(x.permute({0, 3, 1, 2}), weight.permute({0, 3, 1, 2}), bias, conv.stride, {height / 2, width / 2})
+        .permute({0, 2, 3, 1});
+  }
+  const at::Tensor padded = at::constant_pad_nd(x, {0, 0, width / 2, width / 2, height / 2, height / 2});
+  const at::Tensor high = padded.unfold(1, height, conv.stride[0]);
+  const at::Tensor windows = width > 1 ? high.unfold(2, width, conv.stride[1]) : high.unsqueeze(5);
+  return at::linear(windows.permute({0, 1, 2, 4, 5, 3}).flatten(3), weight.view({channels, -1}), bias);
+}
+
 Judgement Discriminators::run(const Weights& weights, const std::vector<Conv>& convs, at::Tensor x) {
   Judgement judgement;
   for (const Conv& conv : convs) {
-    const at::Tensor &weight = weights[conv.weight], &bias = weights[conv.bias];
-    x = weight.dim() == 3 ? at::conv1d(x, weight, bias, conv.stride, conv.padding)
-                          : at::conv2d(x, weight, bias, conv.stride, conv.padding);
+    x = convolve(weights, conv, x);
     if (&conv == &convs.back()) break;
     x = at::leaky_relu(x, slope);
     judgement.features.push_back(x);
   }
-  judgement.score = in_float(x);
+  judgement.score = x.to(at::kFloat);
   return judgement;
 }
 
@@ -104,16 +111,15 @@ std::vector<Judgement> Discriminators::judge(const Weights& weights, const Discr
   std::vector<Judgement> judgements;
   for (size_t i = 0; i < all_periods.size(); ++i) {
     const int64_t period = all_periods[i], folds = length / period;
-    // [rows * period, 1, folds]: samples that are one period apart side by side. What does not fill a fold is left out.
-    const at::Tensor folded =
-        samples.narrow(1, 0, folds * period).view({rows, folds, period}).transpose(1, 2).reshape({-1, 1, folds});
+    // Samples that are one period apart above each other. What does not fill a fold is left out.
+    const at::Tensor folded = samples.narrow(1, 0, folds * period).reshape({rows, folds, period, 1});
     judgements.push_back(run(weights, by_period_[i], folded.to(type)));
   }
   for (size_t i = 0; i < window_sizes.size(); ++i) {
     const SpectrumTables& table = tables.spectra[i];
     const int64_t count = length / table.frames.hop_length + 1;
     const at::Tensor magnitude = magnitudes(spectrum(table, samples, count));
-    judgements.push_back(run(weights, by_resolution_[i], magnitude.unsqueeze(1).to(type)));
+    judgements.push_back(run(weights, by_resolution_[i], magnitude.unsqueeze(3).to(type)));
   }
   return judgements;
 }
@@ -133,7 +139,9 @@ at::Tensor feature_loss(const std::vector<Judgement>& real, const std::vector<Ju
   return weighted_mean(real.size(), [&](size_t i) {
     at::Tensor sum;
     for (size_t k = 0; k < real[i].features.size(); ++k) {
-      const at::Tensor distance = (in_float(real[i].features[k]) - in_float(made[i].features[k])).abs().mean();
+      constexpr double nowhere_smooth = 0;
+      const at::Tensor distance =
+          at::smooth_l1_loss(made[i].features[k], real[i].features[k], at::Reduction::Mean, nowhere_smooth).to(at::kFloat);
       sum = sum.defined() ? sum + distance : distance;
     }
     return sum;

@@ -7,6 +7,8 @@
 #include "model/spectrum.h"
 #include "model/trunk.h"
 
+#include <array>
+#include <string>
 #include <vector>
 
 namespace myxtts {
@@ -36,11 +38,13 @@ class Discriminators {
                                const at::Tensor& samples) const;
 
  private:
+  // A convolution of two dimensions; weights are [channels, height, width, channels before].
   struct Conv {
     size_t weight, bias;
-    std::vector<int64_t> stride, padding;
+    std::array<int64_t, 2> stride;
   };
-  Conv add_conv(const std::string& name, std::vector<int64_t> shape, std::vector<int64_t> stride);
+  Conv add_conv(const std::string& name, std::array<int64_t, 4> shape, std::array<int64_t, 2> stride);
+  static at::Tensor convolve(const Weights& weights, const Conv& conv, const at::Tensor& x);
   static Judgement run(const Weights& weights, const std::vector<Conv>& convs, at::Tensor x);
 
   ParameterLayout layout_;

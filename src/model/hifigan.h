@@ -26,6 +26,9 @@ struct HifiganGenerator {
   int64_t n_mels = 0;
 };
 
+// Frames on either side that a sample depends on, rounded up.
+constexpr int64_t hifigan_context_frames = 16;
+
 // Samples per frame.
 constexpr int64_t hifigan_hop = 256;
 

@@ -22,11 +22,19 @@ at::Tensor mirrored(const at::Tensor& samples, int64_t before, int64_t after) {
   return parts.size() == 1 ? samples : at::cat(parts, 1);
 }
 
-// Sums windows [rows, count, n_fft] where they overlap: [rows, (count - 1) hop + n_fft].
+// Sums windows [rows, count, n_fft] where they overlap: [rows, (count - 1) hop + n_fft]. Cut into pieces of a hop, the
+// k-th piece of every window belongs k hops later: rows that are longer by one piece than they are read shift by one.
 at::Tensor overlapped(const at::Tensor& windows, const Frames& frames) {
-  const int64_t length = (windows.size(1) - 1) * frames.hop_length + frames.n_fft;
-  return at::col2im(windows.transpose(1, 2), {1, length}, {1, frames.n_fft}, {1, 1}, {0, 0}, {1, frames.hop_length})
-      .view({windows.size(0), length});
+  const int64_t rows = windows.size(0), count = windows.size(1), hop = frames.hop_length;
+  const int64_t pieces = (frames.n_fft + hop - 1) / hop, length = (count - 1) * hop + frames.n_fft;
+  const at::Tensor whole =
+      pieces * hop == frames.n_fft ? windows : at::constant_pad_nd(windows, {0, pieces * hop - frames.n_fft});
+  const at::Tensor by_piece = whole.view({rows, count, pieces, hop}).transpose(1, 2);
+  const at::Tensor longer = at::constant_pad_nd(by_piece, {0, 0, 0, pieces}).view({rows, pieces * (count + pieces), hop});
+  return longer.narrow(1, 0, pieces * (count + pieces - 1))
+      .view({rows, pieces, (count + pieces - 1) * hop})
+      .sum(1)
+      .narrow(1, 0, length);
 }
 
 }  // namespace
@@ -60,9 +68,7 @@ at::Tensor spectrum(const SpectrumTables& tables, const at::Tensor& samples, int
   const at::Tensor padded =
       mirrored(samples, std::max<int64_t>(0, -frames.first), std::max<int64_t>(0, end - samples.size(1)));
   const at::Tensor used = padded.narrow(1, 0, end - std::min<int64_t>(0, frames.first));
-  const at::Tensor windows = at::im2col(used.view({used.size(0), 1, 1, used.size(1)}), {1, frames.n_fft}, {1, 1},
-                                        {0, 0}, {1, frames.hop_length});  // [rows, n_fft, count]
-  return at::matmul(windows.transpose(1, 2), tables.analysis.t());
+  return at::matmul(used.unfold(1, frames.n_fft, frames.hop_length), tables.analysis.t());
 }
 
 at::Tensor magnitudes(const at::Tensor& spectrum) {
@@ -71,15 +77,18 @@ at::Tensor magnitudes(const at::Tensor& spectrum) {
   return (parts[0].square() + parts[1].square() + floor).sqrt();
 }
 
-at::Tensor from_spectrum(const SpectrumTables& tables, const at::Tensor& spectrum, int64_t samples) {
+at::Tensor from_spectrum(const SpectrumTables& tables, const at::Tensor& spectrum, int64_t samples,
+                         const at::Tensor& valid) {
   const Frames& frames = tables.frames;
   const int64_t first = -frames.first, count = spectrum.size(1);
   if (first < 0 || first + samples > (count - 1) * frames.hop_length + frames.n_fft) {
     fail("spectrum", "{} windows do not cover {} samples", count, samples);
   }
   constexpr double floor = 1e-3;  // where hardly any window reaches
-  const at::Tensor sum = overlapped(at::matmul(spectrum, tables.synthesis), frames);
-  const at::Tensor cover = overlapped(tables.window.square().expand({1, count, frames.n_fft}), frames);
+  const at::Tensor square = tables.window.square().expand({1, count, frames.n_fft});
+  const at::Tensor windows = at::matmul(valid.defined() ? spectrum * valid : spectrum, tables.synthesis);
+  const at::Tensor sum = overlapped(windows, frames);
+  const at::Tensor cover = overlapped(valid.defined() ? square * valid : square, frames);
   return (sum / cover.clamp_min(floor)).narrow(1, first, samples);
 }
 

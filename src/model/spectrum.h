@@ -30,7 +30,9 @@ at::Tensor spectrum(const SpectrumTables& tables, const at::Tensor& samples, int
 // Magnitudes [rows, count, bins]; differentiable where they are zero.
 at::Tensor magnitudes(const at::Tensor& spectrum);
 
-// The inverse of spectrum(): [rows, samples], weighted least squares where windows overlap.
-at::Tensor from_spectrum(const SpectrumTables& tables, const at::Tensor& spectrum, int64_t samples);
+// The inverse of spectrum(): [rows, samples], weighted least squares where windows overlap. `valid`, float
+// [rows, count, 1], is 0 for windows that are not there; undefined: all are.
+at::Tensor from_spectrum(const SpectrumTables& tables, const at::Tensor& spectrum, int64_t samples,
+                         const at::Tensor& valid = {});
 
 }  // namespace myxtts

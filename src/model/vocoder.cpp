@@ -36,11 +36,17 @@ Vocoder::Vocoder(const VocoderSpec& spec, bool fused) : spec_(spec), fused_(fuse
   layout_.arrange();
 }
 
+int64_t Vocoder::context_frames() const {
+  const int64_t overlap = (spec_.frames.n_fft + spec_.frames.hop_length - 1) / spec_.frames.hop_length;
+  return (1 + spec_.size.blocks) * (vocoder_kernel / 2) + overlap;
+}
+
 at::Tensor Vocoder::waveform(const Weights& weights, const SpectrumTables& tables, const at::Tensor& mel,
-                             int64_t samples, const Inspect& inspect) const {
+                             int64_t samples, const Inspect& inspect, const at::Tensor& row_lengths) const {
   const at::ScalarType type = weights[in_].scalar_type();
   const int64_t rows = mel.size(0), frames = mel.size(1);
-  const at::Tensor lengths = at::full({rows}, frames, mel.options().dtype(at::kInt));
+  const bool padded = row_lengths.defined();
+  const at::Tensor lengths = padded ? row_lengths : at::full({rows}, frames, mel.options().dtype(at::kInt));
   const at::Tensor normalised = ((mel - spec_.mel_mean) / spec_.mel_std).to(type);
   const bool fused = fused_ && has_fused_kernels(normalised) && !inspect;
   const at::Tensor x =
@@ -64,8 +70,12 @@ at::Tensor Vocoder::waveform(const Weights& weights, const SpectrumTables& table
   constexpr double loudest = 4.6;  // the logarithm of a magnitude of 100
   const std::vector<at::Tensor> parts = head.chunk(2, -1);
   const at::Tensor magnitude = parts[0].clamp_max(loudest).exp();
-  at::Tensor wave =
-      from_spectrum(tables, at::cat({magnitude * parts[1].cos(), magnitude * parts[1].sin()}, -1), samples);
+  const at::Tensor spectrum = at::cat({magnitude * parts[1].cos(), magnitude * parts[1].sin()}, -1);
+  at::Tensor valid;
+  if (padded) {
+    valid = (at::arange(frames, lengths.options()) < lengths.unsqueeze(1)).to(at::kFloat).unsqueeze(2);
+  }
+  at::Tensor wave = from_spectrum(tables, spectrum, samples, valid);
   if (inspect) inspect("vocoder.waveform", wave);
   return wave;
 }

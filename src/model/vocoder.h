@@ -42,9 +42,13 @@ class Vocoder {
   const VocoderSpec& spec() const { return spec_; }
   const ParameterLayout& layout() const { return layout_; }
 
-  // `mel` is float [rows, frames, n_mels], `tables` those of its frames. Float [rows, samples].
+  // Frames on either side that a sample depends on.
+  int64_t context_frames() const;
+
+  // `mel` is float [rows, frames, n_mels], `tables` those of its frames. `lengths`, int [rows], are the frames of each
+  // row that are no padding; undefined: all. Float [rows, samples].
   at::Tensor waveform(const Weights& weights, const SpectrumTables& tables, const at::Tensor& mel, int64_t samples,
-                      const Inspect& inspect = {}) const;
+                      const Inspect& inspect = {}, const at::Tensor& lengths = {}) const;
 
  private:
   struct Block {

@@ -343,8 +343,8 @@ at::Tensor Voice::speak(const Weights& weights, const at::Tensor& noise, const a
   });
 }
 
-at::Tensor Voice::mel_distance(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
-                               const SynthesisOptions& options) const {
+at::Tensor Voice::teacher_forced(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                                 const SynthesisOptions& options) const {
   const at::NoGradGuard no_gradients;
   const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_std;
   const Condition condition = condition_of(weights, batch, noise, {});
@@ -353,8 +353,17 @@ at::Tensor Voice::mel_distance(const Weights& weights, const VoiceBatch& batch, 
   const at::Tensor path = token == at::arange(batch.tokens.size(1), batch.tokens.options());
   const at::Tensor spoken =
       speak(weights, noise.noise, at::bmm(path.to(at::kFloat), mu), batch.mel_lengths, condition, options);
+  return spoken * spec_.mel_std + spec_.mel_mean;
+}
+
+at::Tensor Voice::mel_distance(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                               const SynthesisOptions& options) const {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor spoken = teacher_forced(weights, batch, noise, options);
+  const at::Tensor valid =
+      (at::arange(batch.mel.size(1), batch.mel_lengths.options()) < batch.mel_lengths.unsqueeze(1)).unsqueeze(2);
   const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1);
-  return masked_sum((spoken - mel).abs(), token >= 0) * spec_.mel_std / valid_values;
+  return masked_sum((spoken - batch.mel).abs(), valid) / valid_values;
 }
 
 SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64_t>& tokens,

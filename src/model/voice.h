@@ -80,6 +80,10 @@ class Voice {
   VoiceLosses losses(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                      const Inspect& inspect = {}) const;
 
+  // The log-mel that it speaks with the recording's durations: [rows, frames, n_mels], without gradients.
+  at::Tensor teacher_forced(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                            const SynthesisOptions& options) const;
+
   // Mean distance of the log-mel that it speaks from the recording's, with the recording's durations: a scalar, without
   // gradients. Losses of held-out clips rise while a voice still gets clearer; this does not.
   at::Tensor mel_distance(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,

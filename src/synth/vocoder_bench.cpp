@@ -4,6 +4,7 @@
 #include "features/cpu/griffin_lim.h"
 #include "model/torch_device.h"
 #include "synth/vocoder_file.h"
+#include "synth/vocoder_runner.h"
 
 #include <algorithm>
 #include <cmath>
@@ -54,16 +55,15 @@ VocoderTimes measure_vocoder(const VocoderBench& bench) {
   if (device.is_cpu()) at::set_num_threads(bench.threads);
   const MelSpec& mel = mel_preset(bench.preset);
   const VocoderSpec spec = vocoder_spec(bench.size, mel, -5, 2);
-  const Vocoder vocoder(spec);
-  const Weights weights = make_weights(vocoder.layout(), vocoder.layout().initial(1).to(device), false);
-  const SpectrumTables tables = make_spectrum_tables(spec.frames, device);
+  const ParameterLayout layout = Vocoder(spec).layout();
+  const VocoderRunner runner(spec, mel, layout.initial(1), device);
   const auto frames = std::max<int64_t>(1, std::llround(bench.seconds * mel.sample_rate / mel.hop_length));
   const int64_t samples = griffin_lim_samples(mel, frames);
-  const at::Tensor input = at::randn({1, frames, mel.n_mels}) * 2 - 5;
+  const at::Tensor input = at::randn({frames, mel.n_mels}) * 2 - 5;
   VocoderTimes times;
-  times.parameters = vocoder.layout().parameters();
+  times.parameters = layout.parameters();
   times.sound_s = static_cast<double>(samples) / mel.sample_rate;
-  times.waveform_s = time(bench.repeats, [&] { vocoder.waveform(weights, tables, input.to(device), samples).cpu(); });
+  times.waveform_s = time(bench.repeats, [&] { runner.waveform(input); });
   times.products_s = products_s(spec, frames, device, bench.repeats);
   return times;
 }

@@ -5,10 +5,11 @@
 #include "features/cpu/griffin_lim.h"
 #include "model/hifigan.h"
 #include "synth/tensor_view.h"
+#include "synth/vocoder_runner.h"
 #include "synth/voice_file.h"
 
+#include <algorithm>
 #include <map>
-#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -42,6 +43,7 @@ class Hifigan : public WaveformMaker {
   std::vector<float> waveform(const at::Tensor& mel) const override {
     return values_of(hifigan_waveform(generator_, mel.unsqueeze(0).to(device_)));
   }
+  int64_t context_frames() const override { return hifigan_context_frames; }
 
  private:
   at::Device device_;
@@ -50,23 +52,18 @@ class Hifigan : public WaveformMaker {
 
 class OwnVocoder : public WaveformMaker {
  public:
-  OwnVocoder(const fs::path& path, const VoiceDescription& description, MelSpec mel, at::Device device)
-      : mel_(std::move(mel)),
-        vocoder_(vocoder_spec(description.config.model.size, mel_, description.mel_mean, description.mel_std)),
-        weights_(make_weights(vocoder_.layout(), load_ema_weights(path, vocoder_.layout()).to(device), false)),
-        tables_(make_spectrum_tables(frames_of(mel_), device)) {}
+  OwnVocoder(const fs::path& path, const VoiceDescription& description, const MelSpec& mel, at::Device device)
+      : runner_(make_runner(path, vocoder_spec(description.config.model.size, mel, description.mel_mean, description.mel_std), mel, device)) {}
 
-  std::vector<float> waveform(const at::Tensor& mel) const override {
-    const at::NoGradGuard no_gradients;
-    const at::Tensor input = mel.unsqueeze(0).to(weights_.flat.device());
-    return values_of(vocoder_.waveform(weights_, tables_, input, griffin_lim_samples(mel_, mel.size(0))));
-  }
+  std::vector<float> waveform(const at::Tensor& mel) const override { return runner_->waveform(mel); }
+  int64_t context_frames() const override { return runner_->vocoder().context_frames(); }
 
  private:
-  MelSpec mel_;
-  Vocoder vocoder_;
-  Weights weights_;
-  SpectrumTables tables_;
+  static std::unique_ptr<VocoderRunner> make_runner(const fs::path& path, const VocoderSpec& spec, const MelSpec& mel, at::Device device) {
+    return std::make_unique<VocoderRunner>(spec, mel, load_ema_weights(path, Vocoder(spec).layout()), device);
+  }
+
+  std::unique_ptr<VocoderRunner> runner_;
 };
 
 void check_same_mel(const fs::path& path, const MelSpec& vocoder, const MelSpec& voice) {
@@ -84,6 +81,19 @@ Frames frames_of(const MelSpec& spec) { return {spec.n_fft, spec.hop_length, spe
 
 VocoderSpec vocoder_spec(std::string_view size, const MelSpec& mel, double mel_mean, double mel_std) {
   return {vocoder_size(size), mel.n_mels, frames_of(mel), mel_mean, mel_std};
+}
+
+void waveform_in_pieces(const WaveformMaker& maker, const MelSpec& mel, const at::Tensor& frames, int64_t frames_each,
+                        const std::function<void(std::span<const float>)>& emit) {
+  const int64_t count = frames.size(0), context = maker.context_frames(), hop = mel.hop_length;
+  for (int64_t first = 0; first < count; first += frames_each) {
+    const int64_t end = std::min(count, first + frames_each);
+    const int64_t heard_first = std::max<int64_t>(0, first - context), heard_end = std::min(count, end + context);
+    const std::vector<float> wave = maker.waveform(frames.narrow(0, heard_first, heard_end - heard_first));
+    const auto from = static_cast<size_t>((first - heard_first) * hop);
+    const auto to = end == count ? wave.size() : static_cast<size_t>((end - heard_first) * hop);
+    emit(std::span(wave).subspan(from, to - from));
+  }
 }
 
 std::unique_ptr<WaveformMaker> open_vocoder(const fs::path& path, const MelSpec& mel, at::Device device) {

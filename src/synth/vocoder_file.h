@@ -5,7 +5,9 @@
 #include "model/vocoder.h"
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,7 +22,14 @@ class WaveformMaker {
   virtual ~WaveformMaker() = default;
   // `mel` is float [frames, n_mels] on the CPU.
   virtual std::vector<float> waveform(const at::Tensor& mel) const = 0;
+  // Frames on either side that a sample depends on.
+  virtual int64_t context_frames() const = 0;
 };
+
+// The samples of waveform() piece by piece, in order, so that the first are there early: each piece is made with the
+// frames around it that it depends on.
+void waveform_in_pieces(const WaveformMaker& maker, const MelSpec& mel, const at::Tensor& frames, int64_t frames_each,
+                        const std::function<void(std::span<const float>)>& emit);
 
 // A file, or a folder of checkpoints. It must have been trained on the convention `mel`, which is the voice's.
 std::unique_ptr<WaveformMaker> open_vocoder(const std::filesystem::path& path, const MelSpec& mel, at::Device device);

@@ -36,6 +36,11 @@ VoiceDescription read_voice_description(const fs::path& path) {
   return voice;
 }
 
+bool has_ema_weights(const fs::path& path, const ParameterLayout& layout) {
+  const std::vector<std::string> names = SafetensorsFile(path).names();
+  return std::ranges::find(names, "average." + layout.specs().front().name) != names.end();
+}
+
 at::Tensor load_ema_weights(const fs::path& path, const ParameterLayout& layout) {
   const SafetensorsFile file(path);
   file.verify();

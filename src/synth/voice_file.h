@@ -24,6 +24,7 @@ VoiceDescription read_voice_description(const std::filesystem::path& path);
 // Also of a vocoder, which has settings, mel statistics and no texts.
 VoiceDescription read_description(const std::filesystem::path& path);
 
+bool has_ema_weights(const std::filesystem::path& path, const ParameterLayout& layout);
 // Verified whole. Flat, float, on the CPU.
 at::Tensor load_ema_weights(const std::filesystem::path& path, const ParameterLayout& layout);
 

@@ -28,6 +28,13 @@ int64_t steps_for(double hours) {
 
 Config fit_settings(Config config, double hours) {
   TrainingConfig& training = config.training;
+  if (training.target == "vocoder") {
+    // A vocoder learns as long as it is trained, from any corpus; with a teacher it is only tuned.
+    const bool tuned = !training.teacher.empty();
+    if (training.learning_rate <= 0) training.learning_rate = tuned ? 1e-4 : 5e-4;
+    if (training.epochs == 0 && training.max_steps == 0) training.max_steps = tuned ? 10'000 : 100'000;
+    return config;
+  }
   if (training.dropout < 0) training.dropout = dropout_for(hours);
   if (training.condition_dropout < 0) training.condition_dropout = hours < much_speech_h ? 0.15 : 0.1;
   if (training.learning_rate <= 0) training.learning_rate = learning_rate_for(hours, model_size(config.model.size));

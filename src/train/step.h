@@ -3,7 +3,7 @@
 // a comment says so.
 #pragma once
 
-#include "train/capture.h"
+#include "model/capture.h"
 #include "train/metrics.h"
 #include "train/optimizer.h"
 #include "train/retrace_monitor.h"

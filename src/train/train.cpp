@@ -1,5 +1,6 @@
 #include "train/train.h"
 
+#include "base/clock.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -68,15 +69,22 @@ OptimizerSettings optimizer_settings(const TrainingConfig& training) {
 bool trains_vocoder(const Config& config) { return config.training.target == "vocoder"; }
 
 std::unique_ptr<Trainable> make_trainable(const TrainInput& input, const VoiceDescription& description,
-                                          const StepSettings& settings) {
+                                          const StepSettings& settings, const TrainListener& listener) {
   const OptimizerSettings optimizer = optimizer_settings(input.config.training);
   if (!trains_vocoder(input.config)) {
     return std::make_unique<VoiceTrainable>(description, optimizer, settings.policy.fused);
   }
   const MelSpec& mel = input.corpus.mel;
   const VocoderSpec spec = vocoder_spec(input.config.model.size, mel, description.mel_mean, description.mel_std);
+  std::optional<TeacherMels> teacher;
+  if (!input.teacher.empty()) {
+    const Stopwatch clock;
+    teacher = teacher_mels(input.teacher, input.corpus, input.config.data, settings.device, settings.seed);
+    const std::string clips = counted(static_cast<uint64_t>((teacher->first >= 0).sum().item<int64_t>()), "clip");
+    if (listener.say) listener.say(fmt::format("{} spoke {} in {:.1f} s", input.teacher.string(), clips, clock.seconds()));
+  }
   return std::make_unique<VocoderTrainable>(spec, mel, optimizer, settings.policy.fused, settings.device,
-                                            description.to_metadata());
+                                            description.to_metadata(), std::move(teacher));
 }
 
 RunPosition begin_position(const Resumed& resumed, const RunPlan& plan, const RunLog& log) {
@@ -108,9 +116,28 @@ std::vector<std::pair<std::string, std::string>> report_settings(const TrainInpu
           {"seed", fmt::format("{}", training.seed)}};
 }
 
-// A new run begins with another voice's weights if it is to.
+// A vocoder may come without its discriminators, which speaking does not need.
+TakenOver begin_with_vocoder(const fs::path& from, TrainingStep& step) {
+  TakenOver taken;
+  for (size_t group = 0; group < step.groups().size(); ++group) {
+    const ParameterLayout& layout = *step.groups()[group].layout;
+    if (!has_ema_weights(from, layout)) {
+      taken.fresh.push_back("the " + step.groups()[group].name);
+      continue;
+    }
+    const at::NoGradGuard no_gradients;
+    const at::Tensor flat = load_ema_weights(from, layout);
+    OptimizerState& state = step.states()[group];
+    state.master.copy_(flat), state.ema.copy_(flat);
+  }
+  step.reload();
+  return taken;
+}
+
+// A new run begins with another's weights if it is to.
 std::optional<TakenOver> begin_with(const TrainInput& input, const VoiceDescription& voice, TrainingStep& step) {
   if (input.origin == nullptr || input.from.empty()) return std::nullopt;
+  if (trains_vocoder(input.config)) return begin_with_vocoder(input.from, step);
   TakenOver taken =
       take_over(input.from, *input.origin, voice, input.corpus, static_cast<uint64_t>(input.config.training.seed));
   const at::NoGradGuard no_gradients;
@@ -151,7 +178,7 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   settings.accumulation = training.gradient_accumulation_steps;
   settings.seed = static_cast<uint64_t>(training.seed);
   const VoiceDescription description = describe(input, resumed);
-  const std::unique_ptr<Trainable> trainable = make_trainable(input, description, settings);
+  const std::unique_ptr<Trainable> trainable = make_trainable(input, description, settings, listener);
   TrainingStep step(*trainable, settings);
   if (resumed) {
     load_checkpoint(resumed->checkpoint, step.groups(), step.states());
@@ -195,7 +222,8 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
 TrainSummary train(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
   const Config config = fit_settings(input.config, input.corpus.index.summary().hours());
   try {
-    return run({config, input.corpus, input.validation, input.mode, input.reset, input.voice, input.from, input.origin},
+    return run({config, input.corpus, input.validation, input.mode, input.reset, input.voice, input.from, input.origin,
+                input.teacher},
                listener, stop);
   } catch (const c10::OutOfMemoryError& error) {
     const int64_t batch = input.config.data.batch_size.low;

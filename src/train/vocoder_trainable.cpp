@@ -30,7 +30,8 @@ constexpr double mel_weight = 45;
 }  // namespace
 
 VocoderTrainable::VocoderTrainable(const VocoderSpec& spec, const MelSpec& mel, const OptimizerSettings& optimizer,
-                                   bool fused, at::Device device, std::map<std::string, std::string> metadata)
+                                   bool fused, at::Device device, std::map<std::string, std::string> metadata,
+                                   std::optional<TeacherMels> teacher)
     : vocoder_(spec, fused),
       discriminators_(spec.size.narrower),
       mel_(mel),
@@ -39,13 +40,16 @@ VocoderTrainable::VocoderTrainable(const VocoderSpec& spec, const MelSpec& mel, 
       tables_(make_spectrum_tables(spec.frames, device)),
       discriminator_tables_(Discriminators::make_tables(device)),
       loudness_(make_loudness_tables(mel.sample_rate, device)),
-      metadata_(std::move(metadata)) {
+      metadata_(std::move(metadata)),
+      teacher_(std::move(teacher)) {
   for (const int n_fft : {512, 1024, 2048}) mels_.push_back(make_mel_tables(full_band(mel, n_fft), device));
   // Otherwise cuDNN may add up a convolution's gradient in any order.
   if (device.is_cuda()) at::globalContext().setDeterministicCuDNN(true);
 }
 
-std::vector<std::string> VocoderTrainable::arrays() const { return vocoder_arrays(); }
+std::vector<std::string> VocoderTrainable::arrays() const {
+  return teacher_ ? placed_vocoder_arrays() : vocoder_arrays();
+}
 
 std::vector<ParameterGroup> VocoderTrainable::groups() const {
   OptimizerSettings settings = optimizer_;
@@ -56,14 +60,20 @@ std::vector<ParameterGroup> VocoderTrainable::groups() const {
 
 TensorMap VocoderTrainable::example(const StepSignature& shape, at::Device device) const {
   const auto floats = at::TensorOptions(at::kFloat).device(device);
-  return {{"samples", at::zeros({shape.rows, crop_samples}, floats)},
-          {"mel", at::zeros({shape.rows, shape.mel_frames, mel_.n_mels}, floats)},
-          {"mel_lengths", at::full({shape.rows}, shape.mel_frames, floats.dtype(at::kInt))}};
+  TensorMap batch = {{"samples", at::zeros({shape.rows, crop_samples}, floats)},
+                     {"mel", at::zeros({shape.rows, shape.mel_frames, mel_.n_mels}, floats)},
+                     {"mel_lengths", at::full({shape.rows}, shape.mel_frames, floats.dtype(at::kInt))}};
+  if (teacher_) batch.add("crop", at::zeros({shape.rows, 2}, floats.dtype(at::kInt)));
+  return batch;
+}
+
+at::Tensor VocoderTrainable::input(const TensorMap& batch) const {
+  return teacher_ ? crops_of(*teacher_, batch["crop"], batch["mel"]) : batch["mel"];
 }
 
 at::Tensor VocoderTrainable::waveform(std::span<const Weights> weights, const TensorMap& batch,
                                       const Inspect& inspect) const {
-  return vocoder_.waveform(weights[generator], tables_, batch["mel"], batch["samples"].size(1), inspect);
+  return vocoder_.waveform(weights[generator], tables_, input(batch), batch["samples"].size(1), inspect);
 }
 
 at::Tensor VocoderTrainable::mel_distance(const at::Tensor& made, const TensorMap& batch) const {
@@ -122,8 +132,11 @@ Samples VocoderTrainable::samples(std::span<const Weights> weights, const Corpus
   const std::vector<float> real = read_used_part(corpus, corpus.clip(number));
   const Mel mel = MelCpu(corpus.mel).compute(real);
   const at::NoGradGuard no_gradients;
-  const at::Tensor input = at::tensor(mel.values).view({1, mel.frames, mel.n_mels}).to(device);
-  const at::Tensor made = vocoder_.waveform(weights[generator], tables_, input, static_cast<int64_t>(real.size()));
+  at::Tensor heard = at::tensor(mel.values).view({1, mel.frames, mel.n_mels}).to(device);
+  if (teacher_) {
+    heard = crops_of(*teacher_, at::tensor({static_cast<int64_t>(number), int64_t{0}}).view({1, 2}).to(device), heard);
+  }
+  const at::Tensor made = vocoder_.waveform(weights[generator], tables_, heard, static_cast<int64_t>(real.size()));
   const at::Tensor spoken = made[0].cpu().contiguous();
   const auto add = [&](const char* name, const char* title, std::span<const float> sound) {
     const std::vector<std::byte> wav = make_wav(sound, mel_.sample_rate);

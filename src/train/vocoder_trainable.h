@@ -5,15 +5,19 @@
 #include "synth/vocoder_file.h"
 #include "train/log_mel.h"
 #include "train/loudness.h"
+#include "train/teacher.h"
 #include "train/trainable.h"
+
+#include <optional>
 
 namespace myxtts {
 
 class VocoderTrainable : public Trainable {
  public:
-  // `metadata` is what a checkpoint says besides weights.
+  // `metadata` is what a checkpoint says besides weights. With a teacher its mels are what waveforms are made of.
   VocoderTrainable(const VocoderSpec& spec, const MelSpec& mel, const OptimizerSettings& optimizer, bool fused,
-                   at::Device device, std::map<std::string, std::string> metadata = {});
+                   at::Device device, std::map<std::string, std::string> metadata = {},
+                   std::optional<TeacherMels> teacher = {});
 
   const Vocoder& vocoder() const { return vocoder_; }
 
@@ -33,6 +37,7 @@ class VocoderTrainable : public Trainable {
                   at::Device device) const override;
 
  private:
+  at::Tensor input(const TensorMap& batch) const;
   at::Tensor waveform(std::span<const Weights> weights, const TensorMap& batch, const Inspect& inspect) const;
   // How far the log-mels are apart, in the mean over several resolutions, all frequencies and the rows with a clip.
   at::Tensor mel_distance(const at::Tensor& made, const TensorMap& batch) const;
@@ -47,6 +52,7 @@ class VocoderTrainable : public Trainable {
   std::vector<MelTables> mels_;
   LoudnessTables loudness_;
   std::map<std::string, std::string> metadata_;
+  std::optional<TeacherMels> teacher_;
 };
 
 }  // namespace myxtts

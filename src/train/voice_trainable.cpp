@@ -115,6 +115,11 @@ std::vector<at::Tensor> VoiceTrainable::measure(std::span<const Weights> weights
   return {voice_.mel_distance(weights.front(), voice_batch(batch), flow_noise(noise), {})};
 }
 
+at::Tensor VoiceTrainable::teacher_forced(const Weights& weights, const TensorMap& batch,
+                                          const TensorMap& noise) const {
+  return voice_.teacher_forced(weights, voice_batch(batch), flow_noise(noise), {});
+}
+
 bool VoiceTrainable::overwrites_gradients(const Weights& weights) const { return voice_.uses_fused(weights.flat); }
 
 std::map<std::string, std::string> VoiceTrainable::metadata() const { return description_.to_metadata(); }

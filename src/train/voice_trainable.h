@@ -25,6 +25,8 @@ class VoiceTrainable : public Trainable {
   std::vector<std::string> measures() const override;
   std::vector<at::Tensor> measure(std::span<const Weights> weights, const TensorMap& batch,
                                   const TensorMap& noise) const override;
+  // What the voice makes of a batch in the recordings' time: mels [rows, frames, n_mels].
+  at::Tensor teacher_forced(const Weights& weights, const TensorMap& batch, const TensorMap& noise) const;
   bool overwrites_gradients(const Weights& weights) const override;
   std::map<std::string, std::string> metadata() const override;
   // An alignment, a mel beside the true one, and a spoken sentence: training.sample_text, or the clip's own.

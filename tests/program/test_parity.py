@@ -73,6 +73,11 @@ def test_the_voice_and_its_twin_are_one(step_dump, seed, speakers, rate):
     assert apart[worst] < 1e-4, f"{worst} is {apart[worst]:.2g} apart; {sum(a >= 1e-4 for a in apart.values())} of {len(apart)} are"
 
 
+def channels_last(weight):
+    """Of a convolution in one or two dimensions, as [out, height, width, in]."""
+    return weight.movedim(1, -1).reshape(weight.shape[0], weight.shape[2], -1, weight.shape[1]).contiguous() if weight.dim() > 1 else weight
+
+
 @pytest.mark.parametrize("mel, sample_rate, n_mels, first", [("hifigan", 22050, 80, -384), ("vocos", 24000, 100, -512)])
 def test_the_vocoder_and_its_twin_are_one(tmp_path, mel, sample_rate, n_mels, first):
     if not VOCODER_DUMP.exists() and built_without_libtorch():
@@ -89,12 +94,12 @@ def test_the_vocoder_and_its_twin_are_one(tmp_path, mel, sample_rate, n_mels, fi
     made = generator(batch["mel"], 4096)
     expected = {"loss_discriminator": twin_vocoder.discriminator_loss(discriminators(samples), discriminators(made.detach()))}
     found = zip(discriminators.named_parameters(), torch.autograd.grad(expected["loss_discriminator"], list(discriminators.parameters())))
-    apart = {name: gradient for (name, _), gradient in found}
+    apart = {name: channels_last(gradient) for (name, _), gradient in found}
     expected |= twin_vocoder.generator_losses(made, samples, valid, discriminators(samples), discriminators(made), twin_vocoder.full_band(sample_rate))
     found = zip(generator.named_parameters(), torch.autograd.grad(expected["loss"], list(generator.parameters())))
     gradients_of_both = apart | {f"vocoder.{name}": gradient for (name, _), gradient in found}
 
-    weights = {f"model.{name}": value for name, value in discriminators.state_dict().items()}
+    weights = {f"model.{name}": channels_last(value) for name, value in discriminators.state_dict().items()}
     weights |= {f"model.vocoder.{name}": value for name, value in generator.state_dict().items()}
     metadata = {"size": "tiny", "mel": mel, "mel_mean": str(MEL_MEAN), "mel_std": str(MEL_STD)}
     save_file(weights | batch, tmp_path / "in.safetensors", metadata)

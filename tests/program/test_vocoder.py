@@ -58,6 +58,21 @@ def test_a_voice_speaks_through_it(myxtts, trained, tmp_path):
     assert sounds[1] == sounds[2] != sounds[0] and len(sounds[0]) == len(sounds[1])
 
 
+def test_it_is_tuned_on_the_mels_of_a_voice(myxtts, trained, tmp_path):
+    done = myxtts(*flags(trained, tmp_path / "taught", "--teacher", trained / "voice", "--from", trained / "run", "--max-steps", 2))
+    assert "spoke 14 clips" in done.stdout and "begins with the weights of" in done.stdout
+    assert "not in it" not in done.stdout and "learning rate 0.0001" in done.stdout
+    alone = myxtts(*flags(trained, tmp_path / "alone", "--from", trained / "run", "--max-steps", 2))
+    assert "spoke" not in alone.stdout
+    losses = [json.loads((tmp_path / run / "metrics.jsonl").read_text().splitlines()[0]) for run in ("taught", "alone")]
+    assert losses[0]["loss_mel"] > losses[1]["loss_mel"] > 0  # a voice of three steps is no recording
+    say = ("synth", "--text", "river", "--checkpoint", trained / "voice", "--vocoder")
+    myxtts(*say, tmp_path / "taught", "--out", tmp_path / "a.wav")
+    assert (tmp_path / "a.wav").stat().st_size > 1000
+    as_voice = ("train", "--train-data", trained / "corpus", "--teacher", trained / "voice", "--checkpoint-dir", tmp_path / "voice")
+    assert "--teacher is for vocoders" in myxtts(*as_voice, status=2).stderr
+
+
 def test_what_does_not_fit_is_refused(myxtts, trained, tmp_path):
     say = ("synth", "--text", "river", "--out", tmp_path / "out.wav")
     assert "is a vocoder, no voice" in myxtts(*say, "--checkpoint", trained / "run", status=2).stderr
@@ -65,7 +80,8 @@ def test_what_does_not_fit_is_refused(myxtts, trained, tmp_path):
     myxtts(*flags(trained, tmp_path / "other", "--max-steps", 1, "--mel-preset", "tacotron2"))
     assert "was trained on mels with" in myxtts(*say, "--checkpoint", trained / "voice", "--vocoder", tmp_path / "other", status=2).stderr
     assert "a vocoder is tiny or base" in myxtts(*flags(trained, tmp_path / "small", "--model-size", "small", "--max-steps", 1), status=2).stderr
-    assert "--from is for voices" in myxtts(*flags(trained, tmp_path / "from", "--from", trained / "voice", "--max-steps", 1), status=2).stderr
+    assert "is a voice, no vocoder" in myxtts(*flags(trained, tmp_path / "from", "--from", trained / "voice", "--max-steps", 1), status=2).stderr
+    assert "is a vocoder, no voice" in myxtts(*flags(trained, tmp_path / "taught", "--teacher", trained / "run", "--max-steps", 1), status=2).stderr
     assert "is 'base'" in myxtts("train", "--train-data", trained / "corpus", "--checkpoint-dir", tmp_path / "base", "--model-size", "base",
                                     "--batch-size", 2, "--max-steps", 1, status=2).stderr
     as_voice = ("train", "--train-data", trained / "corpus", "--config", trained / "config.yaml", "--checkpoint-dir", trained / "run")

@@ -37,6 +37,13 @@ void settle_batch_size(Config& config, const Corpus& corpus, const Mode& mode, b
     range = {*earlier, *earlier};
     return;
   }
+  if (config.training.target == "vocoder") {  // as published, whatever would fit
+    constexpr int64_t usual = 16;
+    const int64_t chosen = std::clamp(usual, range.low, range.high);
+    listener.tell(fmt::format("batch size {} of {}-{}", chosen, range.low, range.high));
+    range = {chosen, chosen};
+    return;
+  }
   const bool gpu = mode.model_device >= 0;
   const StepPolicy policy = step_policy(config, gpu);
   const ShapePlan plan = plan_shapes(corpus.index.lengths(), config.data);

@@ -40,6 +40,23 @@ struct Origin {
   VoiceDescription voice;
 };
 
+// A voice whose mels a vocoder is trained on.
+std::optional<Origin> find_teacher(const Config& config) {
+  const std::string& teacher = config.training.teacher;
+  if (teacher.empty()) return std::nullopt;
+  if (config.training.target != "vocoder") {
+    reject_input("train", "--teacher is for vocoders", way_out("add --target vocoder, or leave it out"));
+  }
+  if (!config.data.val_data.empty()) {
+    reject_input("train", "--teacher speaks the clips of --train-data alone", way_out("leave --val-data out"));
+  }
+  if (!std::filesystem::exists(teacher)) {
+    reject_input("train", "--teacher: there is no {}", teacher, way_out("name a voice's checkpoint, or a folder of them"));
+  }
+  const std::filesystem::path file = find_voice(teacher);
+  return Origin{file, read_voice_description(file)};
+}
+
 std::optional<Origin> find_origin(const Config& config, bool reset, const std::string& from) {
   const std::filesystem::path folder = config.training.checkpoint_dir;
   if (!reset && std::filesystem::is_directory(folder)) {
@@ -52,19 +69,24 @@ std::optional<Origin> find_origin(const Config& config, bool reset, const std::s
     reject_input("train", "--from: there is no {}", from, way_out("name a checkpoint, or a folder of them"));
   }
   const std::filesystem::path file = find_voice(from);
-  return Origin{file, read_voice_description(file)};
+  if (config.training.target != "vocoder") return Origin{file, read_voice_description(file)};
+  Origin origin{file, read_description(file)};
+  if (origin.voice.config.training.target != "vocoder") {
+    reject_input("train", "--from: {} is a voice, no vocoder", file.string());
+  }
+  return origin;
 }
 
-// What a voice's weights fit to: its size, tokens and log-mel.
-void adopt_settings(Config& config, const VoiceDescription& origin, const SessionListener& listener) {
+// What a voice's weights fit to: its size, tokens and log-mel; of a teacher's, all but the size.
+void adopt_settings(Config& config, const VoiceDescription& origin, bool teaches, const SessionListener& listener) {
   ResolvedConfig resolved{config, {}};
   for (const Setting& setting : all_settings()) {
     const bool kept = (setting.fixed_on_resume && setting.key != "language") || setting.group == "mel";
-    if (!kept) continue;
+    if (!kept || (teaches && (setting.key == "size" || setting.key == "target"))) continue;
     const std::string before = value_text(setting, config), now = value_text(setting, origin.config);
     if (before == now) continue;
-    set_value(resolved, setting, now, {Source::Kind::auto_tuned, "the voice to begin with"});
-    listener.tell(fmt::format("{} {}: as in the voice to begin with", setting.name(), now));
+    set_value(resolved, setting, now, {Source::Kind::auto_tuned, teaches ? "the teacher" : "the voice to begin with"});
+    listener.tell(fmt::format("{} {}: as in {}", setting.name(), now, teaches ? "the teacher" : "the voice to begin with"));
   }
   config = resolved.values;
 }
@@ -78,22 +100,28 @@ TrainSummary train_session(Config config, bool reset, const std::string& from, c
     listener.alert("--optimization-level experimental is the same as enhanced: nothing is on trial");
   }
   const bool vocoder = config.training.target == "vocoder";
-  if (vocoder && !from.empty()) reject_input("train", "--from is for voices", way_out("leave it out"));
   const Mode mode = choose_devices(config, listener);
   const std::optional<Origin> origin = find_origin(config, reset, from);
-  if (origin && !from.empty()) adopt_settings(config, origin->voice, listener);
+  const std::optional<Origin> teacher = find_teacher(config);
+  if (origin && !from.empty()) adopt_settings(config, origin->voice, false, listener);
+  if (teacher) adopt_settings(config, teacher->voice, true, listener);
+  if (teacher && origin && resolve_mel_spec(config).values() != resolve_mel_spec(origin->voice.config).values()) {
+    reject_input("train", "{} was trained on other mels than {} makes", origin->file.string(), teacher->file.string());
+  }
   PlannedCorpus planned = open_planned_corpus("train", config, CorpusPart::training, listener);
   report_corpus(config.data.train_data, planned.corpus.index, listener);
   VoiceDescription voice = describe_voice(config, planned.corpus, origin ? &origin->voice : nullptr);
   if (vocoder) voice.speakers.clear(), voice.languages.clear();
-  planned.corpus.vocabulary = voice.vocabulary;
-  planned.corpus.number_as(voice.speakers, voice.languages);
+  const VoiceDescription& spoken_by = teacher ? teacher->voice : voice;
+  planned.corpus.vocabulary = spoken_by.vocabulary;
+  planned.corpus.number_as(spoken_by.speakers, spoken_by.languages);
   std::optional<Corpus> validation = open_validation_corpus(config, planned.corpus, listener);
   if (validation) validation->number_as(voice.speakers, voice.languages);
   settle_batch_size(config, planned.corpus, mode, reset, listener);
   begin();
   TrainInput input{config, planned.corpus, validation ? &*validation : nullptr, mode, reset, voice};
   if (origin && !from.empty()) input.from = origin->file, input.origin = &origin->voice;
+  if (teacher) input.teacher = teacher->file;
   return train(input, trained, stop);
 }
 

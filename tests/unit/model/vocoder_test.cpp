@@ -84,6 +84,23 @@ TEST(VocoderModel, fused_and_plain_agree_and_every_parameter_has_a_gradient) {
   EXPECT_LT((gradients[0] - gradients[1]).norm().item<double>() / gradients[1].norm().item<double>(), 1e-5);
 }
 
+TEST(VocoderModel, padding_changes_nothing) {
+  const Vocoder vocoder(small_spec());
+  const Weights weights = make_weights(vocoder.layout(), vocoder.layout().initial(1), false);
+  const SpectrumTables tables = make_spectrum_tables(frames, at::kCPU);
+  const at::NoGradGuard no_gradients;
+  const at::Tensor mel = at::randn({2, 30, 80}) * 2 - 5;
+  const at::Tensor padded = at::cat({mel, at::full({2, 7, 80}, 9.0)}, 1);
+  const at::Tensor lengths = at::tensor({30, 22}, at::kInt);
+  const at::Tensor made = vocoder.waveform(weights, tables, padded, 37 * 256, {}, lengths);
+  for (int64_t row = 0; row < 2; ++row) {
+    const int64_t length = lengths[row].item<int>();
+    const at::Tensor alone =
+        vocoder.waveform(weights, tables, mel.narrow(0, row, 1).narrow(1, 0, length), length * 256);
+    EXPECT_LT((made[row].narrow(0, 0, length * 256) - alone[0]).abs().max().item<float>(), 1e-5F) << row;
+  }
+}
+
 TEST(VocoderModel, a_frame_is_heard_in_its_neighbourhood_alone) {
   const Vocoder vocoder(small_spec());
   const Weights weights = make_weights(vocoder.layout(), vocoder.layout().initial(1), false);

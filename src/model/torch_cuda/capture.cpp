@@ -1,4 +1,4 @@
-#include "train/capture.h"
+#include "model/capture.h"
 
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -14,6 +14,7 @@ class TorchStream : public OwnStream {
       : stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(device))),
         guard_(stream_) {}
   StreamHandle handle() const override { return stream_.stream(); }
+  void synchronize() const override { stream_.synchronize(); }
 
  private:
   c10::cuda::CUDAStream stream_;

@@ -1,4 +1,4 @@
-#include "train/capture.h"
+#include "model/capture.h"
 
 #include "base/error.h"
 

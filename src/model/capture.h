@@ -14,6 +14,7 @@ class OwnStream {
  public:
   virtual ~OwnStream() = default;
   virtual StreamHandle handle() const = 0;
+  virtual void synchronize() const = 0;
 };
 std::unique_ptr<OwnStream> use_own_stream(int device);
 
