@@ -36,6 +36,7 @@ uint64_t settings_hash(const Config& config, const MelSpec& mel, const PrepareOp
     if (setting.in_index) text += fmt::format("\n{}={}", setting.name(), value_text(setting, used));
   }
   text += "\n" + mel.description();
+  if (!options.texts) text += "\nwithout texts";
   uint64_t hash = hash_text(text);
   if (options.symbols != nullptr) {
     for (const char32_t symbol : *options.symbols) hash = hash_bytes(&symbol, sizeof(symbol), hash);
@@ -83,7 +84,7 @@ class IndexMaker {
         options_(options),
         folder_(path.parent_path()),
         threads_(static_cast<size_t>(config.data.num_workers.pick(static_cast<int64_t>(available_cores())))),
-        scanner_(layout, config, mel, options.deep, options.symbols),
+        scanner_(layout, config, mel, options.deep, options.texts, options.symbols),
         writer_(path) {}
 
   void make(const IndexStamp& stamp) {
@@ -286,6 +287,7 @@ std::optional<std::string> outdated(const CorpusIndex& index, const IndexStamp& 
 
 // The unit of a token; `auto` is phonemes if espeak-ng speaks the language.
 std::string text_tokens_of(const DataConfig& data, const PrepareOptions& options) {
+  if (!options.texts) return "characters";
   if (data.text_tokens != "auto") return data.text_tokens;
   if (phonemes_available(data.language)) return "phonemes";
   if (options.say) {

@@ -17,6 +17,7 @@ struct PrepareOptions {
   bool deep = false;                            // decode every clip
   bool check_files = false;                     // also make a new index when a clip's file has changed
   bool validation = true;                       // hold out data.val_share of the clips
+  bool texts = true;                            // false: whatever they are, they are not used
   const std::set<char32_t>* symbols = nullptr;  // the only characters that texts may have
   std::function<void(uint64_t done, uint64_t total)> progress = {};
   std::function<void(const std::string&)> say = {};  // why an index is rebuilt, what the tokens are

@@ -32,10 +32,11 @@ struct ScannedRow {
 // Immutable; any thread.
 class Scanner {
  public:
-  // `symbols`: the only characters that texts may have; null: any. All references are kept.
-  Scanner(const CorpusLayout& layout, const Config& config, const MelSpec& mel, bool deep,
+  // Without `texts` a row has none, whatever it says. `symbols`: the only characters that texts may have; null: any.
+  // All references are kept.
+  Scanner(const CorpusLayout& layout, const Config& config, const MelSpec& mel, bool deep, bool texts,
           const std::set<char32_t>* symbols)
-      : layout_(layout), config_(config), mel_(mel), deep_(deep), symbols_(symbols) {}
+      : layout_(layout), config_(config), mel_(mel), deep_(deep), texts_(texts), symbols_(symbols) {}
 
   // The row's text cleaned, as far as it needs no other row.
   ScannedRow check_text(const CorpusRow& row) const;
@@ -51,7 +52,7 @@ class Scanner {
   const CorpusLayout& layout_;
   const Config& config_;
   const MelSpec& mel_;
-  bool deep_;
+  bool deep_, texts_;
   const std::set<char32_t>* symbols_;
 };
 

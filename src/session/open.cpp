@@ -23,6 +23,7 @@ Corpus open_corpus_at(const std::string& where, const Config& config, PrepareOpt
     options.symbols = &symbols;
   }
   options.validation = config.data.val_data.empty();
+  options.texts = config.training.target != "vocoder" || !config.training.teacher.empty();
   options.say = listener.say;
   if (listener.progress) {
     options.progress = [&](uint64_t done, uint64_t total) { listener.progress("checking", done, total); };

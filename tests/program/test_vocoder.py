@@ -73,6 +73,16 @@ def test_it_is_tuned_on_the_mels_of_a_voice(myxtts, trained, tmp_path):
     assert "--teacher is for vocoders" in myxtts(*as_voice, status=2).stderr
 
 
+def test_clips_need_no_texts(myxtts, trained, tmp_path):
+    wavs = sorted((trained / "corpus" / "wavs").glob("*.wav"))[:6]
+    (tmp_path / "manifest.jsonl").write_text("".join(json.dumps({"audio_filepath": str(path)}) + "\n" for path in wavs))
+    done = myxtts("train", "--target", "vocoder", "--train-data", tmp_path, "--checkpoint-dir", tmp_path / "run", "--batch-size", 2,
+                  "--max-steps", 1, "--device", "cpu")
+    assert "not used" not in done.stderr and (tmp_path / "run" / "step-00000001.safetensors").exists()
+    as_voice = myxtts("train", "--train-data", tmp_path, "--checkpoint-dir", tmp_path / "voice", "--batch-size", 2, "--max-steps", 1, status=2)
+    assert "no clip that can be used" in as_voice.stderr
+
+
 def test_what_does_not_fit_is_refused(myxtts, trained, tmp_path):
     say = ("synth", "--text", "river", "--out", tmp_path / "out.wav")
     assert "is a vocoder, no voice" in myxtts(*say, "--checkpoint", trained / "run", status=2).stderr
