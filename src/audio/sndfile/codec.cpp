@@ -194,10 +194,21 @@ AudioInfo codec_info(const ByteSource& source) {
   return {format_name(clip.info), clip.info.samplerate, clip.info.channels, static_cast<uint64_t>(clip.info.frames)};
 }
 
+namespace {
+
+// After a seek, a lossy decoder makes other samples than if it had come there from the beginning.
+bool is_lossy(const SF_INFO& info) {
+  const int codec = info.format & SF_FORMAT_SUBMASK;
+  return codec == SF_FORMAT_VORBIS || codec == SF_FORMAT_OPUS || format_name(info) == "mp3";
+}
+
+}  // namespace
+
 std::vector<float> codec_read_mono(const ByteSource& source, uint64_t first, uint64_t count) {
   OpenClip clip(source);
   const auto claimed = static_cast<uint64_t>(clip.info.frames);
-  if (first > 0 && sf_seek(clip.handle.get(), static_cast<sf_count_t>(first), SEEK_SET) < 0) {
+  uint64_t skipped = is_lossy(clip.info) ? first : 0;  // decoded, and not used
+  if (first > skipped && sf_seek(clip.handle.get(), static_cast<sf_count_t>(first), SEEK_SET) < 0) {
     fail_as(ErrorCode::unreadable, "audio", "{} has no sample {} (at byte {})", source.name, first,
             at_byte(clip.file.furthest_read));
   }
@@ -206,8 +217,14 @@ std::vector<float> codec_read_mono(const ByteSource& source, uint64_t first, uin
   std::vector<float> block(frames_at_once * static_cast<size_t>(channels));
   std::vector<float> mono;
   while (mono.size() < count) {
-    const auto want = static_cast<sf_count_t>(std::min<uint64_t>(frames_at_once, count - mono.size()));
+    const uint64_t missing = skipped > 0 ? skipped : count - mono.size();
+    const auto want = static_cast<sf_count_t>(std::min<uint64_t>(frames_at_once, missing));
     const sf_count_t got = sf_readf_float(clip.handle.get(), block.data(), want);
+    if (skipped > 0) {
+      if (got < want) break;
+      skipped -= static_cast<uint64_t>(got);
+      continue;
+    }
     for (sf_count_t frame = 0; frame < got; ++frame) {
       float sum = 0;
       for (int channel = 0; channel < channels; ++channel) sum += finite_or_zero(block[frame * channels + channel]);
