@@ -3,8 +3,8 @@
 
     bench/speaker_eval.py RECORDINGS/manifest.jsonl SPOKEN [--texts TEXTS.txt] --out RESULT.json
 
-SPOKEN has a folder of WAVs for each speaker, named as in the manifest. A speaker is the mean vector (Resemblyzer) of up
-to --clips recordings; the nearest of all speakers in SPOKEN counts. For comparison the recordings themselves are judged,
+SPOKEN has a folder of WAVs for each speaker, named as in the manifest. A speaker is the mean vector (Resemblyzer) of the
+--clips longest recordings, since a word alone says little about who speaks; the nearest of all speakers in SPOKEN counts. For comparison the recordings themselves are judged,
 each against the means of the others. With --texts, the WAVs in the order of their names say its lines: the character
 error rate is judged too. Similarity and predicted MOS are always."""
 import argparse
@@ -40,7 +40,7 @@ def main():
     options = parser.parse_args()
     speakers = sorted(folder.name for folder in options.spoken.iterdir() if folder.is_dir())
     recordings = {speaker: [] for speaker in speakers}
-    for clip in read_manifest(options.manifest):
+    for clip in sorted(read_manifest(options.manifest), key=lambda clip: -clip.get("duration", 0)):
         if clip.get("speaker") in recordings and clip["id"] not in options.leave_out:
             recordings[clip["speaker"]].append(clip["audio_filepath"])
     missing = [speaker for speaker, paths in recordings.items() if len(paths) < 2]
