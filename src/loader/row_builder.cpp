@@ -218,11 +218,11 @@ CorpusClip RowBuilder::crop(const Batch& batch, size_t row, const CorpusClip& cl
   CorpusClip part = clip;
   part.samples = std::min(clip.samples, wanted);
   const uint64_t last = clip.samples - part.samples;
-  part.first_sample += crops_at_frames_
-                           ? std::min(last, static_cast<uint64_t>(crop_frame(batch, row, clip) * corpus_.mel.hop_length) *
-                                                static_cast<uint64_t>(clip.sample_rate) /
-                                                static_cast<uint64_t>(corpus_.mel.sample_rate))
-                           : drawn_for(batch, row) % (last + 1);
+  part.first_sample +=
+      crops_at_frames_
+          ? std::min(last, static_cast<uint64_t>(crop_frame(batch, row, clip) * corpus_.mel.hop_length) *
+                               static_cast<uint64_t>(clip.sample_rate) / static_cast<uint64_t>(corpus_.mel.sample_rate))
+          : drawn_for(batch, row) % (last + 1);
   part.length.mel_frames = static_cast<uint32_t>(corpus_.mel.frames(crop_samples));
   return part;
 }

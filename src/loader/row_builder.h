@@ -27,8 +27,8 @@ struct BatchDims {
 struct RowValues {
   std::vector<uint16_t> tokens;
   RowLength length;
-  int32_t speaker = 0, language = 0;  // in the voice; -1: not known to it
-  int32_t reference_frames = 0;       // 0: there is no reference
+  int32_t speaker = 0, language = 0;   // in the voice; -1: not known to it
+  int32_t reference_frames = 0;        // 0: there is no reference
   int32_t number = 0, crop_frame = 0;  // the clip's in the index; where its crop begins
 };
 

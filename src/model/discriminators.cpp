@@ -141,7 +141,8 @@ at::Tensor feature_loss(const std::vector<Judgement>& real, const std::vector<Ju
     for (size_t k = 0; k < real[i].features.size(); ++k) {
       constexpr double nowhere_smooth = 1e-20;  // but where they are equal: with 0 the gradient there is no number
       const at::Tensor distance =
-          at::smooth_l1_loss(made[i].features[k], real[i].features[k], at::Reduction::Mean, nowhere_smooth).to(at::kFloat);
+          at::smooth_l1_loss(made[i].features[k], real[i].features[k], at::Reduction::Mean, nowhere_smooth)
+              .to(at::kFloat);
       sum = sum.defined() ? sum + distance : distance;
     }
     return sum;

@@ -30,7 +30,8 @@ at::Tensor overlapped(const at::Tensor& windows, const Frames& frames) {
   const at::Tensor whole =
       pieces * hop == frames.n_fft ? windows : at::constant_pad_nd(windows, {0, pieces * hop - frames.n_fft});
   const at::Tensor by_piece = whole.view({rows, count, pieces, hop}).transpose(1, 2);
-  const at::Tensor longer = at::constant_pad_nd(by_piece, {0, 0, 0, pieces}).view({rows, pieces * (count + pieces), hop});
+  const at::Tensor longer =
+      at::constant_pad_nd(by_piece, {0, 0, 0, pieces}).view({rows, pieces * (count + pieces), hop});
   return longer.narrow(1, 0, pieces * (count + pieces - 1))
       .view({rows, pieces, (count + pieces - 1) * hop})
       .sum(1)

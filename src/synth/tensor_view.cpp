@@ -3,6 +3,8 @@
 #include "base/error.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -17,15 +19,19 @@ TensorView as_view(std::string name, const at::Tensor& tensor) {
 }
 
 at::Tensor as_tensor(const TensorView& view, const std::filesystem::path& file) {
-  if (view.dtype != "F32" && view.dtype != "I32") {
-    reject_input("safetensors", "{}: {} is {}, where F32 or I32 is expected", file.string(), view.name, view.dtype);
+  const std::map<std::string_view, at::ScalarType> types = {
+      {"F32", at::kFloat}, {"BF16", at::kBFloat16}, {"I32", at::kInt}};
+  const auto type = types.find(view.dtype);
+  if (type == types.end()) {
+    reject_input("safetensors", "{}: {} is {}, where F32, BF16 or I32 is expected", file.string(), view.name,
+                 view.dtype);
   }
-  return at::from_blob(const_cast<std::byte*>(view.data.data()), view.shape,
-                       view.dtype == "I32" ? at::kInt : at::kFloat);
+  return at::from_blob(const_cast<std::byte*>(view.data.data()), view.shape, type->second);
 }
 
 at::Tensor as_tensor(const TensorView& view, const std::filesystem::path& file, at::IntArrayRef shape) {
-  if (view.dtype != "F32" || !std::equal(view.shape.begin(), view.shape.end(), shape.begin(), shape.end())) {
+  const bool floating = view.dtype == "F32" || view.dtype == "BF16";
+  if (!floating || !std::equal(view.shape.begin(), view.shape.end(), shape.begin(), shape.end())) {
     fail("checkpoint", "{}: {} is {} [{}], where F32 [{}] is expected", file.string(), view.name, view.dtype,
          fmt::join(view.shape, ", "), fmt::join(shape.vec(), ", "));
   }

@@ -53,13 +53,16 @@ class Hifigan : public WaveformMaker {
 class OwnVocoder : public WaveformMaker {
  public:
   OwnVocoder(const fs::path& path, const VoiceDescription& description, const MelSpec& mel, at::Device device)
-      : runner_(make_runner(path, vocoder_spec(description.config.model.size, mel, description.mel_mean, description.mel_std), mel, device)) {}
+      : runner_(make_runner(path,
+                            vocoder_spec(description.config.model.size, mel, description.mel_mean, description.mel_std),
+                            mel, device)) {}
 
   std::vector<float> waveform(const at::Tensor& mel) const override { return runner_->waveform(mel); }
   int64_t context_frames() const override { return runner_->vocoder().context_frames(); }
 
  private:
-  static std::unique_ptr<VocoderRunner> make_runner(const fs::path& path, const VocoderSpec& spec, const MelSpec& mel, at::Device device) {
+  static std::unique_ptr<VocoderRunner> make_runner(const fs::path& path, const VocoderSpec& spec, const MelSpec& mel,
+                                                    at::Device device) {
     return std::make_unique<VocoderRunner>(spec, mel, load_ema_weights(path, Vocoder(spec).layout()), device);
   }
 

@@ -24,9 +24,9 @@ class VocoderRunner {
 
  private:
   struct Captured {
-    at::Tensor mel, lengths;           // on the GPU
+    at::Tensor mel, lengths;            // on the GPU
     at::Tensor host_mel, host_lengths;  // pinned
-    at::Tensor samples;                // pinned
+    at::Tensor samples;                 // pinned
     std::unique_ptr<CapturedGraph> graph;
   };
   Captured& captured(int64_t frames) const;

@@ -81,7 +81,8 @@ std::unique_ptr<Trainable> make_trainable(const TrainInput& input, const VoiceDe
     const Stopwatch clock;
     teacher = teacher_mels(input.teacher, input.corpus, input.config.data, settings.device, settings.seed);
     const std::string clips = counted(static_cast<uint64_t>((teacher->first >= 0).sum().item<int64_t>()), "clip");
-    if (listener.say) listener.say(fmt::format("{} spoke {} in {:.1f} s", input.teacher.string(), clips, clock.seconds()));
+    if (listener.say)
+      listener.say(fmt::format("{} spoke {} in {:.1f} s", input.teacher.string(), clips, clock.seconds()));
   }
   return std::make_unique<VocoderTrainable>(spec, mel, optimizer, settings.policy.fused, settings.device,
                                             description.to_metadata(), std::move(teacher));

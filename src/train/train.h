@@ -23,7 +23,7 @@ struct TrainInput {
   const VoiceDescription& voice;             // what is trained; the corpus is numbered as it says
   std::filesystem::path from = {};           // a voice whose weights a new run begins with
   const VoiceDescription* origin = nullptr;  // that voice
-  std::filesystem::path teacher = {};        // a voice on whose mels a vocoder is trained; the corpus is numbered as it says
+  std::filesystem::path teacher = {};  // a voice on whose mels a vocoder is trained; the corpus is numbered as it says
 };
 
 // What a run reports while it trains; called from the thread that trains.

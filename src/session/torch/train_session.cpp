@@ -51,7 +51,8 @@ std::optional<Origin> find_teacher(const Config& config) {
     reject_input("train", "--teacher speaks the clips of --train-data alone", way_out("leave --val-data out"));
   }
   if (!std::filesystem::exists(teacher)) {
-    reject_input("train", "--teacher: there is no {}", teacher, way_out("name a voice's checkpoint, or a folder of them"));
+    reject_input("train", "--teacher: there is no {}", teacher,
+                 way_out("name a voice's checkpoint, or a folder of them"));
   }
   const std::filesystem::path file = find_voice(teacher);
   return Origin{file, read_voice_description(file)};
@@ -86,7 +87,8 @@ void adopt_settings(Config& config, const VoiceDescription& origin, bool teaches
     const std::string before = value_text(setting, config), now = value_text(setting, origin.config);
     if (before == now) continue;
     set_value(resolved, setting, now, {Source::Kind::auto_tuned, teaches ? "the teacher" : "the voice to begin with"});
-    listener.tell(fmt::format("{} {}: as in {}", setting.name(), now, teaches ? "the teacher" : "the voice to begin with"));
+    listener.tell(
+        fmt::format("{} {}: as in {}", setting.name(), now, teaches ? "the teacher" : "the voice to begin with"));
   }
   config = resolved.values;
 }

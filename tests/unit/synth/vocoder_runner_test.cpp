@@ -55,7 +55,8 @@ TEST(VocoderRunner, pieces_are_the_same_samples_as_the_whole) {
 }
 
 TEST(VocoderRunner, captured_on_a_gpu_it_makes_the_samples_of_the_cpu) {
-  if (device_count() == 0 || !at::globalContext().hasCUDA()) GTEST_SKIP() << "there is no GPU: captured waveforms are NOT tested";
+  if (device_count() == 0 || !at::globalContext().hasCUDA())
+    GTEST_SKIP() << "there is no GPU: captured waveforms are NOT tested";
   const VocoderRunner gpu(spec(), mel(), initial(), at::Device(at::kCUDA, 0)), cpu(spec(), mel(), initial(), at::kCPU);
   for (const int64_t count : {5, 96, 97, 300, 5}) {
     const at::Tensor frames = at::randn({count, mel().n_mels}) * 2 - 5;
