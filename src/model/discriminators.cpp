@@ -1,5 +1,7 @@
 #include "model/discriminators.h"
 
+#include "model/windows.h"
+
 #include <array>
 #include <cmath>
 #include <functional>
@@ -86,10 +88,10 @@ at::Tensor Discriminators::convolve(const Weights& weights, const Conv& conv, co
     return at::conv2d(x.permute({0, 3, 1, 2}), weight.permute({0, 3, 1, 2}), bias, conv.stride, {height / 2, width / 2})
         .permute({0, 2, 3, 1});
   }
-  const at::Tensor padded = at::constant_pad_nd(x, {0, 0, width / 2, width / 2, height / 2, height / 2});
-  const at::Tensor high = padded.unfold(1, height, conv.stride[0]);
-  const at::Tensor windows = width > 1 ? high.unfold(2, width, conv.stride[1]) : high.unsqueeze(5);
-  return at::linear(windows.permute({0, 1, 2, 4, 5, 3}).flatten(3), weight.view({channels, -1}), bias);
+  const at::Tensor windows = lay_windows(x, height, width, conv.stride[0], conv.stride[1]);
+  const at::Tensor flat = weight.view({channels, -1});
+  const int64_t missing = windows.size(3) - flat.size(1);
+  return at::linear(windows, missing > 0 ? at::constant_pad_nd(flat, {0, missing}) : flat, bias);
 }
 
 Judgement Discriminators::run(const Weights& weights, const std::vector<Conv>& convs, at::Tensor x) {

@@ -6,6 +6,7 @@
 namespace myxtts {
 
 // The configuration with numbers for `auto` in dropout, learning_rate and the length of the run. What is set stays.
-Config fit_settings(Config config, double hours);
+// A voice that begins with another's weights needs fewer and smaller steps.
+Config fit_settings(Config config, double hours, bool fine_tuned = false);
 
 }  // namespace myxtts

@@ -111,4 +111,6 @@ def test_the_vocoder_and_its_twin_are_one(tmp_path, mel, sample_rate, n_mels, fi
     assert {key.removeprefix("gradient.") for key in got if key.startswith("gradient.")} == set(gradients_of_both)
     for name, gradient in gradients_of_both.items():
         assert gradient.norm() > 0 or name.endswith("out.bias"), f"{name} has no gradient: nothing is compared"
-        assert difference(got[f"gradient.{name}"], gradient) < 1e-3 or gradient.norm() < 1e-6, name
+        # The terms of a bias's gradient may nearly cancel; then its layer's scale is what rounding is measured by.
+        scale = max(gradient.norm(), 0.01 * gradients_of_both[name.removesuffix(".bias") + ".weight"].norm() if name.endswith(".bias") else 0)
+        assert (got[f"gradient.{name}"] - gradient).norm() < 1e-3 * scale, name

@@ -7,6 +7,7 @@
 #include "settings/settings.h"
 #include "synth/voice_file.h"
 #include "train/describe_voice.h"
+#include "train/fit_settings.h"
 
 #include <optional>
 #include <set>
@@ -112,6 +113,7 @@ TrainSummary train_session(Config config, bool reset, const std::string& from, c
   }
   PlannedCorpus planned = open_planned_corpus("train", config, CorpusPart::training, listener);
   report_corpus(config.data.train_data, planned.corpus.index, listener);
+  config = fit_settings(config, planned.corpus.index.summary().hours(), !from.empty());
   VoiceDescription voice = describe_voice(config, planned.corpus, origin ? &origin->voice : nullptr);
   if (vocoder) voice.speakers.clear(), voice.languages.clear();
   const VoiceDescription& spoken_by = teacher ? teacher->voice : voice;

@@ -26,6 +26,14 @@ TEST(FitSettings, follow_from_the_hours_of_speech_and_the_size) {
   EXPECT_EQ(fitted(1e6).max_steps, 400000);
 }
 
+TEST(FitSettings, ask_for_less_of_a_voice_that_begins_with_another) {
+  const TrainingConfig tuned = fit_settings(Config(), 0.25, true).training;
+  EXPECT_EQ(tuned.learning_rate, 2e-4);
+  EXPECT_EQ(tuned.max_steps, 4000);
+  EXPECT_EQ(tuned.dropout, 0.2);
+  EXPECT_EQ(fit_settings(Config(), 1e-4, true).training.max_steps, 1000);
+}
+
 TEST(FitSettings, leave_what_is_set) {
   TrainingConfig training;
   training.dropout = 0, training.learning_rate = 1e-4, training.epochs = 7;
