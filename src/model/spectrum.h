@@ -1,5 +1,6 @@
 // Short-time spectra as matrix products, differentiable: float [rows, samples] to frames and back. Everything is a
-// product, a copy or an overlapping sum, so gradients are deterministic and may be captured. Any thread.
+// product, a copy or an overlapping sum, so gradients are deterministic and may be captured. On a CPU, without
+// gradients, the way back is an FFT. Any thread.
 #pragma once
 
 #include <cstdint>
