@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "model/blocks.h"
+#include "model/condition.h"
 #include "model/flow_solver.h"
 #include "model/fused_calls.h"
 
@@ -31,18 +32,6 @@ enum Site : uint32_t {
 
 at::Tensor masked_sum(const at::Tensor& values, const at::Tensor& valid) {
   return at::where(valid, values, at::zeros({}, values.options())).sum();
-}
-
-// As long as any other in root mean square; zeros stay zeros.
-at::Tensor unit_rows(const at::Tensor& rows) {
-  constexpr double eps = 1e-6;
-  return at::rms_norm(rows, {rows.size(-1)}, {}, eps);
-}
-
-// Rows of a table by products with ones and zeros, because the gradient of a product is deterministic; -1: zeros.
-at::Tensor rows_of(const at::Tensor& table, const at::Tensor& numbers) {
-  const at::Tensor one_hot = numbers.unsqueeze(-1) == at::arange(table.size(0), numbers.options());
-  return at::matmul(one_hot.to(table.scalar_type()), table);
 }
 
 }  // namespace
@@ -301,18 +290,12 @@ Voice::Condition Voice::condition_from(const Weights& weights, const at::Tensor&
 Voice::Condition Voice::condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                                      const Inspect& inspect) const {
   if (!spec_.conditioned()) return {};
-  const int64_t rows = batch.speaker.size(0), heard = batch.reference.size(0);
-  // A row without a condition has nobody's number and no reference, which makes zeros.
-  const at::Tensor dropped = noise.kept < noise.condition_dropout;
-  const auto known = [&](const at::Tensor& numbers) { return numbers.masked_fill(dropped, -1); };
-  const at::Tensor from_table = unit_rows(rows_of(weights[speaker_table_], known(batch.speaker)));
-  const at::Tensor from_reference =
+  const at::Tensor references =
       encode_references(weights, batch.reference, batch.reference_lengths, noise.dropout, inspect);
-  const at::Tensor by_reference =
-      at::constant_pad_nd(batch.reference_lengths, {0, rows - heard}).masked_fill(dropped, 0) > 0;
-  const at::Tensor speaker =
-      at::where(by_reference.unsqueeze(1), at::constant_pad_nd(from_reference, {0, 0, 0, rows - heard}), from_table);
-  const at::Tensor condition = speaker + language_vectors(weights, known(batch.language));
+  const at::Tensor condition =
+      choose_condition({weights[speaker_table_], weights[language_table_], references, batch.reference_lengths,
+                        batch.speaker, batch.language, noise.kept, noise.condition_dropout},
+                       uses_fused(weights.flat) && !inspect);
   if (inspect) inspect("condition", condition);
   return condition_from(weights, condition);
 }
