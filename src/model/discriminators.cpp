@@ -31,7 +31,7 @@ at::Tensor weighted_mean(size_t count, const std::function<at::Tensor(size_t)>& 
 }  // namespace
 
 size_t Discriminators::periods() { return all_periods.size(); }
-size_t Discriminators::resolutions() { return window_sizes.size(); }
+std::span<const int64_t> Discriminators::windows() { return window_sizes; }
 
 Discriminators::Conv Discriminators::add_conv(const std::string& name, std::array<int64_t, 4> shape,
                                               std::array<int64_t, 2> stride) {
@@ -106,8 +106,17 @@ Judgement Discriminators::run(const Weights& weights, const std::vector<Conv>& c
   return judgement;
 }
 
-std::vector<Judgement> Discriminators::judge(const Weights& weights, const DiscriminatorTables& tables,
-                                             const at::Tensor& samples) const {
+std::vector<at::Tensor> Discriminators::spectra(const DiscriminatorTables& tables, const at::Tensor& samples) {
+  std::vector<at::Tensor> spectra;
+  for (const SpectrumTables& table : tables.spectra) {
+    const int64_t count = samples.size(1) / table.frames.hop_length + 1;
+    spectra.push_back(magnitudes(spectrum(table, samples, count)));
+  }
+  return spectra;
+}
+
+std::vector<Judgement> Discriminators::judge(const Weights& weights, const at::Tensor& samples,
+                                             const std::vector<at::Tensor>& spectra) const {
   const at::ScalarType type = weights.tensors.front().scalar_type();
   const int64_t rows = samples.size(0), length = samples.size(1);
   std::vector<Judgement> judgements;
@@ -118,10 +127,7 @@ std::vector<Judgement> Discriminators::judge(const Weights& weights, const Discr
     judgements.push_back(run(weights, by_period_[i], folded.to(type)));
   }
   for (size_t i = 0; i < window_sizes.size(); ++i) {
-    const SpectrumTables& table = tables.spectra[i];
-    const int64_t count = length / table.frames.hop_length + 1;
-    const at::Tensor magnitude = magnitudes(spectrum(table, samples, count));
-    judgements.push_back(run(weights, by_resolution_[i], magnitude.unsqueeze(3).to(type)));
+    judgements.push_back(run(weights, by_resolution_[i], spectra[i].unsqueeze(3).to(type)));
   }
   return judgements;
 }

@@ -8,6 +8,7 @@
 #include "model/trunk.h"
 
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,15 @@ class Discriminators {
 
   const ParameterLayout& layout() const { return layout_; }
   static DiscriminatorTables make_tables(at::Device device);
-  static size_t periods();      // how many fold the waveform; they are the first
-  static size_t resolutions();  // how many look at a spectrum
+  static size_t periods();                    // how many fold the waveform; they are the first
+  static std::span<const int64_t> windows();  // of the others' spectra, in samples; a hop is a quarter
 
-  // `samples` is float [rows, samples].
-  std::vector<Judgement> judge(const Weights& weights, const DiscriminatorTables& tables,
-                               const at::Tensor& samples) const;
+  // Magnitudes [rows, count, bins] of each resolution; windows are centred on multiples of the hop.
+  static std::vector<at::Tensor> spectra(const DiscriminatorTables& tables, const at::Tensor& samples);
+
+  // `samples` is float [rows, samples], `spectra` are its own.
+  std::vector<Judgement> judge(const Weights& weights, const at::Tensor& samples,
+                               const std::vector<at::Tensor>& spectra) const;
 
  private:
   // A convolution of two dimensions; weights are [channels, height, width, channels before].

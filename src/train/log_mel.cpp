@@ -29,8 +29,12 @@ MelTables make_mel_tables(const MelSpec& spec, at::Device device) {
 }
 
 at::Tensor log_mel(const MelTables& tables, const at::Tensor& samples) {
+  return log_mel_of_magnitudes(tables,
+                               magnitudes(spectrum(tables.spectrum, samples, tables.spec.frames(samples.size(1)))));
+}
+
+at::Tensor log_mel_of_magnitudes(const MelTables& tables, const at::Tensor& magnitude) {
   const MelSpec& spec = tables.spec;
-  const at::Tensor magnitude = magnitudes(spectrum(tables.spectrum, samples, spec.frames(samples.size(1))));
   at::Tensor mel = at::matmul(spec.mel_power == 2 ? magnitude.square() : magnitude, tables.filters);
   if (spec.log == MelLog::none) return mel;
   const at::Tensor log = (mel.clamp_min(spec.log_floor) + spec.log_offset).log();

@@ -16,5 +16,7 @@ MelTables make_mel_tables(const MelSpec& spec, at::Device device);
 
 // [rows, samples] to [rows, frames, n_mels].
 at::Tensor log_mel(const MelTables& tables, const at::Tensor& samples);
+// The same of their magnitudes [rows, frames, bins].
+at::Tensor log_mel_of_magnitudes(const MelTables& tables, const at::Tensor& magnitude);
 
 }  // namespace myxtts

@@ -42,7 +42,9 @@ VocoderTrainable::VocoderTrainable(const VocoderSpec& spec, const MelSpec& mel, 
       loudness_(make_loudness_tables(mel.sample_rate, device)),
       metadata_(std::move(metadata)),
       teacher_(std::move(teacher)) {
-  for (const int n_fft : {512, 1024, 2048}) mels_.push_back(make_mel_tables(full_band(mel, n_fft), device));
+  for (const int64_t window : Discriminators::windows()) {
+    mels_.push_back(make_mel_tables(full_band(mel, static_cast<int>(window)), device));
+  }
   // Otherwise cuDNN may add up a convolution's gradient in any order.
   if (device.is_cuda()) at::globalContext().setDeterministicCuDNN(true);
 }
@@ -76,11 +78,12 @@ at::Tensor VocoderTrainable::waveform(std::span<const Weights> weights, const Te
   return vocoder_.waveform(weights[generator], tables_, input(batch), batch["samples"].size(1), inspect);
 }
 
-at::Tensor VocoderTrainable::mel_distance(const at::Tensor& made, const TensorMap& batch) const {
+at::Tensor VocoderTrainable::mel_distance(const Spectra& made, const Spectra& real, const TensorMap& batch) const {
   const at::Tensor valid = (batch["mel_lengths"] > 0).to(at::kFloat);
   at::Tensor sum;
-  for (const MelTables& tables : mels_) {
-    const at::Tensor distance = (log_mel(tables, made) - log_mel(tables, batch["samples"])).abs().mean({1, 2});
+  for (size_t i = 0; i < mels_.size(); ++i) {
+    const at::Tensor distance =
+        (log_mel_of_magnitudes(mels_[i], made[i]) - log_mel_of_magnitudes(mels_[i], real[i])).abs().mean({1, 2});
     sum = sum.defined() ? sum + distance : distance;
   }
   return (sum * valid).sum() / (static_cast<double>(mels_.size()) * valid.sum().clamp_min(1));
@@ -89,8 +92,8 @@ at::Tensor VocoderTrainable::mel_distance(const at::Tensor& made, const TensorMa
 std::vector<at::Tensor> VocoderTrainable::losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
                                                  const TensorMap& /*noise*/, const Inspect& inspect) const {
   const at::Tensor& real = batch["samples"];
-  const auto judge = [&](const at::Tensor& samples) {
-    return discriminators_.judge(weights[discriminator], discriminator_tables_, samples);
+  const auto judge = [&](const at::Tensor& samples, const Spectra& own) {
+    return discriminators_.judge(weights[discriminator], samples, own);
   };
   if (group == discriminator) {
     at::Tensor made;
@@ -98,16 +101,20 @@ std::vector<at::Tensor> VocoderTrainable::losses(size_t group, std::span<const W
       const at::NoGradGuard no_gradients;
       made = waveform(weights, batch, inspect);
     }
-    return {discriminator_loss(judge(at::cat({real, made})))};
+    const at::Tensor both = at::cat({real, made});
+    return {discriminator_loss(judge(both, spectra(both)))};
   }
   const at::Tensor made = waveform(weights, batch, inspect);
+  const Spectra made_spectra = spectra(made);
+  Spectra real_spectra;
   std::vector<Judgement> of_real;
   {
     const at::NoGradGuard no_gradients;
-    of_real = judge(real);
+    real_spectra = spectra(real);
+    of_real = judge(real, real_spectra);
   }
-  const std::vector<Judgement> of_made = judge(made);
-  const at::Tensor mel = mel_distance(made, batch), adversarial = adversarial_loss(of_made),
+  const std::vector<Judgement> of_made = judge(made, made_spectra);
+  const at::Tensor mel = mel_distance(made_spectra, real_spectra, batch), adversarial = adversarial_loss(of_made),
                    features = feature_loss(of_real, of_made);
   return {mel_weight * mel + adversarial + features, mel, adversarial, features};
 }
@@ -117,7 +124,8 @@ std::vector<at::Tensor> VocoderTrainable::measure(std::span<const Weights> weigh
   const at::NoGradGuard no_gradients;
   const at::Tensor made = waveform(weights, batch, {}), valid = (batch["mel_lengths"] > 0).to(at::kFloat);
   const at::Tensor loudness = loudness_distance(loudness_, made, batch["samples"]);
-  return {mel_distance(made, batch), (loudness * valid).sum() / valid.sum().clamp_min(1)};
+  return {mel_distance(spectra(made), spectra(batch["samples"]), batch),
+          (loudness * valid).sum() / valid.sum().clamp_min(1)};
 }
 
 bool VocoderTrainable::overwrites_gradients(const Weights& weights) const {

@@ -39,8 +39,11 @@ class VocoderTrainable : public Trainable {
  private:
   at::Tensor input(const TensorMap& batch) const;
   at::Tensor waveform(std::span<const Weights> weights, const TensorMap& batch, const Inspect& inspect) const;
+  // Magnitudes in each resolution, for the discriminators and for distances.
+  using Spectra = std::vector<at::Tensor>;
+  Spectra spectra(const at::Tensor& samples) const { return Discriminators::spectra(discriminator_tables_, samples); }
   // How far the log-mels are apart, in the mean over several resolutions, all frequencies and the rows with a clip.
-  at::Tensor mel_distance(const at::Tensor& made, const TensorMap& batch) const;
+  at::Tensor mel_distance(const Spectra& made, const Spectra& real, const TensorMap& batch) const;
 
   Vocoder vocoder_;
   Discriminators discriminators_;

@@ -123,14 +123,14 @@ TEST(Discriminators, each_has_a_view_of_its_own_and_every_parameter_a_gradient) 
   const DiscriminatorTables tables = Discriminators::make_tables(at::kCPU);
   const Weights weights = make_weights(discriminators.layout(), discriminators.layout().initial(1), true);
   const at::Tensor real = rows_of_sound(2, 4096), made = at::randn({2, 4096}) * 0.1;
-  const std::vector<Judgement> of_real = discriminators.judge(weights, tables, real),
-                               of_made = discriminators.judge(weights, tables, made);
-  ASSERT_EQ(of_real.size(), Discriminators::periods() + Discriminators::resolutions());
+  const auto judge = [&](const at::Tensor& samples) {
+    return discriminators.judge(weights, samples, Discriminators::spectra(tables, samples));
+  };
+  const std::vector<Judgement> of_real = judge(real), of_made = judge(made);
+  ASSERT_EQ(of_real.size(), Discriminators::periods() + Discriminators::windows().size());
   for (const Judgement& one : of_real) EXPECT_EQ(one.features.size(), 5U);
   // Where the hinges of both sides are open, the last biases' gradients cancel in the discriminators' own loss.
-  add_gradients(
-      discriminator_loss(discriminators.judge(weights, tables, at::cat({real, made}))) + adversarial_loss(of_made),
-      weights);
+  add_gradients(discriminator_loss(judge(at::cat({real, made}))) + adversarial_loss(of_made), weights);
   const std::vector<at::Tensor> views = discriminators.layout().views(weights.gradients);
   for (size_t i = 0; i < views.size(); ++i) {
     EXPECT_GT(views[i].norm().item<float>(), 0) << discriminators.layout().specs()[i].name;
