@@ -96,3 +96,15 @@ def test_what_does_not_fit_is_refused(myxtts, trained, tmp_path):
                                     "--batch-size", 2, "--max-steps", 1, status=2).stderr
     as_voice = ("train", "--train-data", trained / "corpus", "--config", trained / "config.yaml", "--checkpoint-dir", trained / "run")
     assert "has training.target vocoder" in myxtts(*as_voice, "--batch-size", 2, "--max-steps", 1, status=2).stderr
+
+
+def test_its_speed_is_measured(myxtts, tmp_path):
+    myxtts("bench", "vocoder", "--seconds", 1, "--repeats", 2, "--json", tmp_path / "speak.json")
+    myxtts("bench", "step", "--target", "vocoder", "--model-size", "tiny", "--batch-size", 1, "--device", "cpu", "--repeats", 1, "--steps", 1,
+           "--json", tmp_path / "step.json")
+    speak, step = (json.loads((tmp_path / name).read_text()) for name in ("speak.json", "step.json"))
+    assert "tiny" in speak["what"] and speak["unit"] == "x real time" and speak["figure"] > 0 and speak["limit"] > 0
+    assert "1 x 16384 samples" in step["what"] and step["unit"] == "ms" and step["figure"] > 0
+    for flag in ("--frames", "--speakers", "--tera-flops"):
+        refused = myxtts("bench", "step", "--target", "vocoder", flag, 100, status=2)
+        assert f"{flag} is of a voice" in refused.stderr

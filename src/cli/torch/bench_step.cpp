@@ -150,8 +150,6 @@ StepBench resolve(const Options& options) {
   if (gpu) bench.device = parse_device(options.device == "auto" ? "cuda:0" : options.device);
   if (options.level == "basic") bench.half = bench.capture = bench.fused = false;
   if (options.kernels && !gpu) reject_input("bench", "--kernels is for a GPU", way_out("give --device cuda:N"));
-  if (bench.target == "vocoder" && (bench.speakers > 0 || !options.lengths_file.empty()))
-    reject_input("bench", "--speakers and --lengths are of a voice", way_out("leave out --target vocoder"));
   bench.profiled_steps = options.kernels ? 5 : 0;
   return bench;
 }
@@ -222,12 +220,13 @@ void add_bench_step(CLI::App& bench, Program& program) {
       command->add_option("--model-size", options->bench.size, "tiny, small, normal or big; of a vocoder, tiny or base")
           ->type_name("");
   number("--batch-size", options->bench.rows, "clips");
-  number("--frames", options->bench.frames, "of each clip");
-  number("--tokens", options->bench.tokens, "of each clip; with --lengths, of a clip of --frames");
-  number("--speakers", options->bench.speakers, "above 0: a voice of so many speakers, with references");
-  number("--encoder-blocks", options->bench.encoder_blocks, "above 0: instead of the size's own");
-  command->add_flag("!--attention-alone", options->bench.convolutions,
-                    "the model of version 0.1, without convolutions and dropout");
+  std::vector<CLI::Option*> of_voices = {
+      number("--frames", options->bench.frames, "of each clip"),
+      number("--tokens", options->bench.tokens, "of each clip; with --lengths, of a clip of --frames"),
+      number("--speakers", options->bench.speakers, "above 0: a voice of so many speakers, with references"),
+      number("--encoder-blocks", options->bench.encoder_blocks, "above 0: instead of the size's own"),
+      command->add_flag("!--attention-alone", options->bench.convolutions,
+                        "the model of version 0.1, without convolutions and dropout")};
   CLI::Option* repeats = number("--repeats", options->bench.repeats, "measurements");
   CLI::Option* steps = number("--steps", options->bench.steps_each, "steps in a measurement");
   CLI::Option* lengths =
@@ -245,11 +244,20 @@ void add_bench_step(CLI::App& bench, Program& program) {
   command->add_flag("--kernels", options->kernels, "a table of the step's kernels by time")->excludes(lengths);
   command->add_flag("!--disable-graph-mode", options->bench.capture, "launch every kernel of every step");
   command->add_flag("!--disable-fused-kernels", options->bench.fused, "plain operations of libtorch");
-  command->add_option("--tera-flops", options->tera_flops, "what the device can do in matrix products, for the floor")
-      ->type_name("X");
+  of_voices.push_back(lengths);
+  of_voices.push_back(
+      command
+          ->add_option("--tera-flops", options->tera_flops, "what the device can do in matrix products, for the floor")
+          ->type_name("X"));
   add_json_option(*command, program);
-  command->callback([&program, options, size] {
-    if (size->count() == 0 && options->bench.target == "vocoder") options->bench.size = "base";
+  command->callback([&program, options, size, of_voices] {
+    if (options->bench.target == "vocoder") {
+      if (size->count() == 0) options->bench.size = "base";
+      for (const CLI::Option* option : of_voices) {
+        if (option->count() == 0) continue;
+        reject_input("bench", "{} is of a voice", option->get_name(), way_out("leave it or --target vocoder out"));
+      }
+    }
     program.run = [&program, options](Console& console) { return bench_step(*options, program.json_file, console); };
   });
 }

@@ -53,16 +53,19 @@ void add_bench_vocoder(CLI::App& bench, Program& program) {
   const auto device = std::make_shared<std::string>("cpu");
   CLI::App* command = bench.add_subcommand("vocoder", "a vocoder alone, from mel to samples");
   const auto add = [&](const char* flag, auto& value, const char* meaning, const char* type) {
-    command->add_option(flag, value, meaning)->capture_default_str()->type_name(type);
+    return command->add_option(flag, value, meaning)->capture_default_str()->type_name(type);
   };
   add("--model-size", options->size, "tiny or base", "");
   add("--preset", options->preset, "mel preset", "NAME");
   add("--seconds", options->seconds, "of sound", "S");
   add("--device", *device, "cpu or cuda:N", "");
-  add("--threads", options->threads, "on the CPU", "N");
+  CLI::Option* threads = add("--threads", options->threads, "on the CPU", "N");
   add("--repeats", options->repeats, "measurements", "N");
   add_json_option(*command, program);
-  command->callback([&program, options, device] {
+  command->callback([&program, options, device, threads] {
+    if (threads->count() > 0 && *device != "cpu") {
+      reject_input("bench", "--threads is of the CPU", way_out("leave it or --device {} out", *device));
+    }
     program.run = [&program, options, device](Console& console) {
       return bench_vocoder(*options, *device, program.json_file, console);
     };

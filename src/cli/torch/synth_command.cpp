@@ -135,8 +135,7 @@ void add_synth_command(CLI::App& app, Program& program) {
   command->add_option("--seed", options->how.seed, "random seed")->capture_default_str()->type_name("N");
   command
       ->add_option("--vocoder", options->vocoder,
-                   "a trained vocoder, or a HiFi-GAN generator V1 as safetensors; otherwise vocoder.safetensors beside "
-                   "the voice, or "
+                   "a trained vocoder, or a HiFi-GAN generator V1; otherwise vocoder.safetensors beside the voice, or "
                    "Griffin-Lim")
       ->type_name("FILE");
   command->add_option("--device", options->device, "cpu or cuda:N")->capture_default_str()->type_name("");
