@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Judge voices on texts that they never saw: character and word error rates, predicted MOS, speaker similarity and
-mel-cepstral distortion, for the recordings, their Griffin-Lim and any number of checkpoints.
+mel-cepstral distortion, for the recordings, their Griffin-Lim and any number of checkpoints. Vocoders are judged by
+what they make of the recordings' own mels.
 
-    bench/voice_eval.py HELD_OUT/manifest.jsonl [--reference TRAIN/manifest.jsonl]
-        [--checkpoint NAME=FOLDER ...] [--mels NAME=FILE.npz ...] [--wavs NAME=FOLDER ...] --out RESULT.json
+    bench/voice_eval.py HELD_OUT/manifest.jsonl [--reference TRAIN/manifest.jsonl] [--preset NAME]
+        [--checkpoint NAME=FOLDER ...] [--vocoder NAME=FILE ...] [--mels NAME=FILE.npz ...] [--wavs NAME=FOLDER ...]
+        --out RESULT.json
 
 Judges (bench/requirements-voice.txt says how to install them; a missing one is skipped with a note):
   CER, WER    moonshine-voice, English; other languages have no recogniser here
   MOS         distillmos
   similarity  Resemblyzer: cosine with the mean vector of the speaker's reference clips
+  PESQ        pesq, wide band, of what was made from a recording's own mel
   MCD         mel-cepstral distortion from the recording after dynamic time warping, in dB; needs no package
 Judges are models. A difference means something on the same texts and speaker only."""
 import argparse
@@ -31,7 +34,7 @@ import numpy as np
 
 PROGRAM = os.environ.get("MYXTTS", "build/myxtts")
 RATE = 16000  # of all judges
-METRICS = {"cer": "CER", "wer": "WER", "mos": "MOS", "similarity": "similarity", "mcd": "MCD dB"}
+METRICS = {"cer": "CER", "wer": "WER", "mos": "MOS", "similarity": "similarity", "pesq": "PESQ", "mcd": "MCD dB"}
 ONES = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
         "eighteen nineteen").split()
 TENS = ". . twenty thirty forty fifty sixty seventy eighty ninety".split()
@@ -145,6 +148,21 @@ class Similarity:
         return {"similarity": float(self.vector(samples) @ mean / np.linalg.norm(mean))}
 
 
+class Pesq:
+    """Of a sound that should be the recording, sample for sample."""
+    package = "pesq"
+
+    def __init__(self):
+        from pesq import pesq
+
+        self.pesq = pesq
+
+    def judge(self, samples, clip):
+        real = read_audio(clip["audio_filepath"])
+        length = min(len(real), len(samples))
+        return {"pesq": float(self.pesq(RATE, real[:length], samples[:length], "wb"))}
+
+
 def cepstra(wav, scratch):
     """Mel cepstra 1 to 13 of every frame: log amplitude = c0 + sum of c_k cos(k w), so that distances are in dB as usual."""
     run("mel", wav, scratch / "mel.npy")
@@ -200,7 +218,7 @@ def summary(rows):
     if "characters" in rows[0]:
         result["cer"] = sum(row["character_errors"] for row in rows) / sum(row["characters"] for row in rows)
         result["wer"] = sum(row["word_errors"] for row in rows) / sum(row["words"] for row in rows)
-    for key in ("mos", "similarity", "mcd"):
+    for key in ("mos", "similarity", "pesq", "mcd"):
         if key in rows[0]:
             result[key] = float(np.mean([row[key] for row in rows]))
     return result
@@ -246,6 +264,8 @@ def main():
     parser.add_argument("manifest", type=pathlib.Path, help="JSON lines: audio_filepath, text, language")
     parser.add_argument("--reference", type=pathlib.Path, help="manifest of the speaker's other clips, for similarity [the held-out ones]")
     parser.add_argument("--checkpoint", action="append", type=named, default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--vocoder", action="append", type=named, default=[], metavar="NAME=FILE", help="a vocoder, on the recordings' own mels")
+    parser.add_argument("--preset", default="hifigan", help="of the recordings' own mels")
     parser.add_argument("--mels", action="append", type=named, default=[], metavar="NAME=FILE.npz", help="log-mels by clip, made audible by Griffin-Lim")
     parser.add_argument("--wavs", action="append", type=named, default=[], metavar="NAME=FOLDER", help="WAVs named after the clips, made elsewhere")
     parser.add_argument("--synth", default="", help="flags of `myxtts synth`")
@@ -257,16 +277,19 @@ def main():
     clips = read_manifest(options.manifest)[: options.clips]
     references = read_manifest(options.reference) if options.reference else clips
     judges = open_judges(clips, [clip["audio_filepath"] for clip in references[:40]])
+    same_time = []
+    with contextlib.suppress(ImportError):
+        same_time = [Pesq()]
     kinds = {}
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
         true_cepstra = {clip["id"]: cepstra(clip["audio_filepath"], scratch) for clip in clips}
 
-        def judge(name, paths):
+        def judge(name, paths, more_judges=()):
             began, rows = time.time(), []
             for clip, path in zip(clips, paths):
                 samples, row = read_audio(path), {"id": clip["id"]}
-                for judge in judges:
+                for judge in (*judges, *more_judges):
                     row |= judge.judge(samples, clip)
                 row["mcd"] = float(distortion(cepstra(path, scratch), true_cepstra[clip["id"]]))
                 rows.append(row)
@@ -278,10 +301,13 @@ def main():
 
         if not options.no_recordings:
             judge("recordings", [clip["audio_filepath"] for clip in clips])
-            (scratch / "own").mkdir()
+        for name, vocoder in [("griffin_lim", None)] * (not options.no_recordings) + options.vocoder:
+            (scratch / name).mkdir()
+            own = {clip["id"]: scratch / name / f"{clip['id']}.wav" for clip in clips}
             for clip in clips:
-                run("mel", clip["audio_filepath"], scratch / "own.npy", "--resynth", scratch / "own" / f"{clip['id']}.wav")
-            judge("griffin_lim", [scratch / "own" / f"{clip['id']}.wav" for clip in clips])
+                run("mel", clip["audio_filepath"], scratch / "own.npy", "--preset", options.preset, "--resynth", own[clip["id"]],
+                    *(["--vocoder", vocoder] if vocoder else []))
+            judge(name, own.values(), same_time)
         for name, place in options.wavs:
             judge(name, [pathlib.Path(place) / f"{clip['id']}.wav" for clip in clips])
         for name, file in options.mels:
@@ -301,7 +327,7 @@ def main():
     result = {
         "what": f"voices judged on {len(clips)} held-out texts of speaker {clips[0].get('speaker', '?')}",
         "held_out": [{"id": clip["id"], "text": clip["text"]} for clip in clips],
-        "judges": [version(judge.package) for judge in judges],
+        "judges": [version(judge.package) for judge in (*judges, *same_time)],
         "synth": options.synth,
         "kinds": kinds,
         "hardware": hardware(),

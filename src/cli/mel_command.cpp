@@ -8,6 +8,7 @@
 #include "features/mel.h"
 #include "features/mel_gpu.h"
 #include "features/npy.h"
+#include "session/vocode.h"
 
 #include <memory>
 
@@ -17,7 +18,7 @@ namespace myxtts {
 namespace {
 
 struct Options {
-  std::string in, out, resynth, preset, config, device = "cpu";
+  std::string in, out, resynth, vocoder, preset, config, device = "cpu";
   bool list = false;
 };
 
@@ -38,10 +39,11 @@ Mel on_gpu(const MelSpec& spec, const std::filesystem::path& path, int device) {
                     {0, static_cast<uint32_t>(layout.frames), layout.sample_rate, layout.channels, layout.format});
 }
 
-// What can be heard of a clip that has become a mel: the most that a voice learning from such mels can reach without a
-// vocoder.
+// What can be heard of a clip that has become a mel: the most that a voice learning from such mels can reach.
 std::vector<float> resynthesise(const Options& options, const MelSpec& spec, const Mel& mel) {
-  std::vector<float> samples = griffin_lim(spec, mel.values, mel.frames, {.threads = available_cores()});
+  std::vector<float> samples = options.vocoder.empty()
+                                   ? griffin_lim(spec, mel.values, mel.frames, {.threads = available_cores()})
+                                   : vocode(options.vocoder, spec, mel);
   if (samples.empty())
     fail("mel", "{} is too short for --resynth: its {} frames hold no sample", options.in, mel.frames);
   return samples;
@@ -49,8 +51,9 @@ std::vector<float> resynthesise(const Options& options, const MelSpec& spec, con
 
 void write_sound(const Options& options, const MelSpec& spec, const std::vector<float>& sound, const Console& console) {
   write_wav(options.resynth, sound, spec.sample_rate);
-  console.info("{}: {:.2f} s at {} Hz, made from that mel by Griffin-Lim", options.resynth,
-               static_cast<double>(sound.size()) / spec.sample_rate, spec.sample_rate);
+  console.info("{}: {:.2f} s at {} Hz, made from that mel by {}", options.resynth,
+               static_cast<double>(sound.size()) / spec.sample_rate, spec.sample_rate,
+               options.vocoder.empty() ? "Griffin-Lim" : options.vocoder);
 }
 
 MelSpec spec_of(const Options& options) {
@@ -79,6 +82,9 @@ int compute(const Options& options, const Console& console) {
   if (options.in.empty() || options.out.empty()) {
     reject_input("mel", "name an audio file and an .npy file, or --list", way_out("see 'myxtts mel --help'"));
   }
+  if (!options.vocoder.empty() && options.resynth.empty()) {
+    reject_input("mel", "--vocoder is for --resynth", way_out("add --resynth FILE, or leave it out"));
+  }
   if (options.resynth == options.out) reject_input("mel", "OUT and --resynth name the same file, {}", options.out);
   const MelSpec spec = spec_of(options);
   const AudioInfo info = read_clip_info(ClipPlace(options.in));
@@ -103,8 +109,8 @@ void add_mel_command(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("mel", "one file's log-mel, float32 [frames, n_mels], as .npy");
   command->add_option("IN", options->in, "audio file, or a mel as .npy for --resynth")->type_name("");
   command->add_option("OUT", options->out, "file to write, .npy")->type_name("");
-  command->add_option("--resynth", options->resynth, "write what the mel sounds like, by Griffin-Lim, as .wav")
-      ->type_name("FILE");
+  command->add_option("--resynth", options->resynth, "write what the mel sounds like, as .wav")->type_name("FILE");
+  command->add_option("--vocoder", options->vocoder, "what makes it audible; without: Griffin-Lim")->type_name("FILE");
   command->add_option("--preset", options->preset, "convention [hifigan]; --list names them")->type_name("NAME");
   command->add_option("--config", options->config, "YAML file: mel settings and presets of your own")
       ->type_name("FILE");

@@ -106,15 +106,18 @@ Voice::Voice(const VoiceSpec& spec, bool fused) : spec_(spec), fused_(fused) {
 
 void Voice::add_condition() {
   const auto fan_in = [](int64_t inputs) { return 1 / std::sqrt(static_cast<double>(inputs)); };
-  constexpr int64_t width = reference_width;
+  constexpr int64_t width = condition_width, hidden = reference_factor * width;
   speaker_table_ = layout_.add("speakers.table", {spec_.speakers, condition_width}, 1);
   language_table_ = layout_.add("languages.table", {std::max<int64_t>(1, spec_.languages), condition_width}, 1);
   reference_in_ = layout_.add("reference.in.weight", {width, spec_.n_mels}, fan_in(spec_.n_mels));
   for (int64_t i = 0; i < reference_blocks; ++i) {
-    reference_.push_back(add_block("reference.blocks." + std::to_string(i), width, 1, false));
+    const std::string name = "reference.blocks." + std::to_string(i) + ".feed";
+    reference_.push_back({layout_.add(name + ".norm", {width}, 0, 1),
+                          layout_.add_to_trunk(name + ".depthwise", {reference_kernel, width}, 0),
+                          layout_.add_to_trunk(name + ".in", {hidden, width}, fan_in(width)),
+                          layout_.add_to_trunk(name + ".out", {width, hidden}, fan_in(hidden) / 2)});
   }
   reference_norm_ = layout_.add("reference.norm", {width}, 0, 1);
-  reference_out_ = layout_.add("reference.out.weight", {condition_width, width}, fan_in(width));
   const double init_std = fan_in(condition_width);
   const int64_t widths = 2 * spec_.size.encoder_width + spec_.size.decoder_width;
   condition_ = layout_.add("condition.weight", {widths, condition_width}, init_std);
@@ -265,7 +268,13 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
 at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& mel, const at::Tensor& lengths,
                                     const DropoutKey& dropout_key, const Inspect& inspect) const {
   const at::Tensor normalised = ((mel - spec_.mel_mean) / spec_.mel_std).to(weights[reference_in_].scalar_type());
-  Trunk trunk = trunk_of(weights, reference_, false);
+  Trunk trunk;
+  trunk.overwrite_gradients = weights.overwrite_trunk_gradients;
+  for (const ReferenceBlock& block : reference_) {
+    Trunk::Block& added = trunk.blocks.emplace_back();
+    added.ffn_norm = weights[block.norm], added.depthwise = weights[block.depthwise];
+    added.ffn_in = weights[block.in], added.ffn_out = weights[block.out];
+  }
   trunk.name = "reference";
   trunk.norm = weights[reference_norm_];
   trunk.dropout = dropout_key, trunk.first_site = reference_site;
@@ -273,7 +282,7 @@ at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& me
   // The sum over valid frames, as a product so that its gradient is one too; how many there are does not change a unit.
   const at::Tensor valid = at::arange(mel.size(1), lengths.options()) < lengths.unsqueeze(1);
   const at::Tensor sum = at::bmm(valid.to(x.scalar_type()).unsqueeze(1), x).squeeze(1);
-  return unit_rows(at::linear(sum, weights[reference_out_]));
+  return unit_rows(sum);
 }
 
 at::Tensor Voice::language_vectors(const Weights& weights, const at::Tensor& languages) const {

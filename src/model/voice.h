@@ -145,8 +145,11 @@ class Voice {
   bool fused_;
   ParameterLayout layout_;
   size_t embedding_ = 0;
-  size_t speaker_table_ = 0, language_table_ = 0, reference_in_ = 0, reference_norm_ = 0, reference_out_ = 0;
-  std::vector<Block> reference_;
+  size_t speaker_table_ = 0, language_table_ = 0, reference_in_ = 0, reference_norm_ = 0;
+  struct ReferenceBlock {
+    size_t norm, depthwise, in, out;
+  };
+  std::vector<ReferenceBlock> reference_;
   size_t condition_ = 0;
   std::vector<Block> encoder_;
   size_t encoder_norm_ = 0, mu_weight_ = 0, mu_bias_ = 0;

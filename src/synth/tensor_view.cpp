@@ -13,7 +13,9 @@ namespace myxtts {
 
 TensorView as_view(std::string name, const at::Tensor& tensor) {
   return {std::move(name),
-          tensor.scalar_type() == at::kInt ? "I32" : "F32",
+          tensor.scalar_type() == at::kInt        ? "I32"
+          : tensor.scalar_type() == at::kBFloat16 ? "BF16"
+                                                  : "F32",
           tensor.sizes().vec(),
           {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
 }

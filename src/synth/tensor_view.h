@@ -11,7 +11,7 @@
 
 namespace myxtts {
 
-// Without a copy. `tensor` is float or int32, contiguous and on the CPU, and must outlive the view.
+// Without a copy. `tensor` is float, bfloat16 or int32, contiguous and on the CPU, and must outlive the view.
 TensorView as_view(std::string name, const at::Tensor& tensor);
 
 // Without a copy: for reading only, and as long as the file is open. `file` is what an Error about another type names.

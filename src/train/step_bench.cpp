@@ -187,7 +187,7 @@ StepTimes measure_voice_step(const StepBench& bench) {
 StepTimes measure_vocoder_step(const StepBench& bench) {
   const MelSpec& mel = mel_preset("bigvgan_24k");
   const at::Device device = device_of(bench);
-  const VocoderTrainable trainable(vocoder_spec(bench.size, mel, -5, 2), mel, {}, bench.fused, device);
+  const VocoderTrainable trainable(vocoder_spec(bench.size, mel, -5, 2), mel, {}, bench.fused, device, {});
   const StepSignature shape{bench.rows, 0, mel.frames(crop_samples), false};
   TensorMap batch = trainable.example(shape, device);
   batch["samples"].normal_(0, 0.1);

@@ -4,6 +4,9 @@
 #include "model/torch_device.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -33,7 +36,13 @@ const at::Tensor& TensorMap::operator[](std::string_view name) const {
 at::Tensor& TensorMap::operator[](std::string_view name) { return const_cast<at::Tensor&>(std::as_const(*this)[name]); }
 
 void TensorMap::copy_from(const TensorMap& other) {
-  for (auto& [name, tensor] : items_) tensor.copy_(other[name], /*non_blocking=*/true);
+  // Those of one type together: on a GPU that is one launch for all of them.
+  std::map<at::ScalarType, std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>>> by_type;
+  for (auto& [name, tensor] : items_) {
+    auto& [to, from] = by_type[tensor.scalar_type()];
+    to.push_back(tensor), from.push_back(other[name]);
+  }
+  for (auto& [type, tensors] : by_type) at::_foreach_copy_(tensors.first, tensors.second, /*non_blocking=*/true);
 }
 
 TensorMap tensors_of(const Batch& batch, bool dynamic) {

@@ -85,7 +85,8 @@ std::unique_ptr<Trainable> make_trainable(const TrainInput& input, const VoiceDe
       listener.say(fmt::format("{} spoke {} in {:.1f} s", input.teacher.string(), clips, clock.seconds()));
   }
   return std::make_unique<VocoderTrainable>(spec, mel, optimizer, settings.policy.fused, settings.device,
-                                            description.to_metadata(), std::move(teacher));
+                                            VocoderTrainable::Options{input.config.training.adversarial,
+                                                                      description.to_metadata(), std::move(teacher)});
 }
 
 RunPosition begin_position(const Resumed& resumed, const RunPlan& plan, const RunLog& log) {

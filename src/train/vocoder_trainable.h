@@ -1,4 +1,5 @@
-// A vocoder as something to train: its discriminators are one group, its generator is the other.
+// A vocoder as something to train: its discriminators are one group, its generator is the last. Without discriminators
+// the generator learns from distances between spectra alone.
 #pragma once
 
 #include "model/discriminators.h"
@@ -14,10 +15,13 @@ namespace myxtts {
 
 class VocoderTrainable : public Trainable {
  public:
-  // `metadata` is what a checkpoint says besides weights. With a teacher its mels are what waveforms are made of.
+  struct Options {
+    bool adversarial = true;                      // with discriminators
+    std::map<std::string, std::string> metadata;  // what a checkpoint says besides weights
+    std::optional<TeacherMels> teacher;           // whose mels waveforms are made of, instead of the recordings'
+  };
   VocoderTrainable(const VocoderSpec& spec, const MelSpec& mel, const OptimizerSettings& optimizer, bool fused,
-                   at::Device device, std::map<std::string, std::string> metadata = {},
-                   std::optional<TeacherMels> teacher = {});
+                   at::Device device, Options options);
 
   const Vocoder& vocoder() const { return vocoder_; }
 
@@ -32,7 +36,7 @@ class VocoderTrainable : public Trainable {
   std::vector<at::Tensor> measure(std::span<const Weights> weights, const TensorMap& batch,
                                   const TensorMap& noise) const override;
   bool overwrites_gradients(const Weights& weights) const override;
-  std::map<std::string, std::string> metadata() const override { return metadata_; }
+  std::map<std::string, std::string> metadata() const override { return options_.metadata; }
   Samples samples(std::span<const Weights> weights, const Corpus& corpus, const BatchPlan& plan,
                   at::Device device) const override;
 
@@ -44,6 +48,8 @@ class VocoderTrainable : public Trainable {
   Spectra spectra(const at::Tensor& samples) const { return Discriminators::spectra(discriminator_tables_, samples); }
   // How far the log-mels are apart, in the mean over several resolutions, all frequencies and the rows with a clip.
   at::Tensor mel_distance(const Spectra& made, const Spectra& real, const TensorMap& batch) const;
+  std::vector<at::Tensor> distances(std::span<const Weights> weights, const TensorMap& batch,
+                                    const Inspect& inspect) const;
 
   Vocoder vocoder_;
   Discriminators discriminators_;
@@ -54,8 +60,7 @@ class VocoderTrainable : public Trainable {
   DiscriminatorTables discriminator_tables_;
   std::vector<MelTables> mels_;
   LoudnessTables loudness_;
-  std::map<std::string, std::string> metadata_;
-  std::optional<TeacherMels> teacher_;
+  Options options_;
 };
 
 }  // namespace myxtts

@@ -76,26 +76,24 @@ TensorMap VoiceTrainable::example(const StepSignature& shape, at::Device device)
 
 TensorMap VoiceTrainable::make_noise(const TensorMap& batch) const {
   const at::Tensor& mel = batch["mel"];
-  TensorMap noise = {{"time", at::empty({mel.size(0)}, mel.options())},
-                     {"noise", at::empty_like(mel)},
-                     {"dropout", at::zeros({}, mel.options().dtype(at::kLong))}};
-  if (voice_.spec().conditioned()) noise.add("kept", at::empty({mel.size(0)}, mel.options()));
-  return noise;
+  // One draw for all that is uniform: the flow's time, and with conditions which of them are kept.
+  return {{"uniform", at::empty({voice_.spec().conditioned() ? 2 : 1, mel.size(0)}, mel.options())},
+          {"noise", at::empty_like(mel)},
+          {"dropout", at::zeros({}, mel.options().dtype(at::kLong))}};
 }
 
 void VoiceTrainable::draw_noise(TensorMap& noise, at::Generator generator) const {
-  noise["time"].uniform_(0, 1, generator);
+  noise["uniform"].uniform_(0, 1, generator);
   noise["noise"].normal_(0, 1, generator);
   noise["dropout"].random_(generator);
-  if (voice_.spec().conditioned()) noise["kept"].uniform_(0, 1, generator);
 }
 
 // Validation runs without gradients, without dropout and with every condition.
 FlowNoise VoiceTrainable::flow_noise(const TensorMap& noise) const {
   const bool training = at::GradMode::is_enabled();
-  FlowNoise flow{noise["time"], noise["noise"], {noise["dropout"], training ? dropout_ : 0}};
+  FlowNoise flow{noise["uniform"][0], noise["noise"], {noise["dropout"], training ? dropout_ : 0}};
   if (!voice_.spec().conditioned()) return flow;
-  flow.kept = noise["kept"];
+  flow.kept = noise["uniform"][1];
   flow.condition_dropout = training ? condition_dropout_ : 0;
   return flow;
 }

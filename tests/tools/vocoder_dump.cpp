@@ -11,7 +11,7 @@ Results results_of(const SafetensorsFile& file) {
   const MelSpec& mel = mel_preset(metadata.at("mel"));
   const VocoderTrainable trainable(
       vocoder_spec(metadata.at("size"), mel, std::stod(metadata.at("mel_mean")), std::stod(metadata.at("mel_std"))),
-      mel, {}, true, at::kCPU);
+      mel, {}, true, at::kCPU, {});
   const std::vector<ParameterGroup> groups = trainable.groups();
   std::vector<Weights> weights;
   for (const ParameterGroup& group : groups) {

@@ -1,4 +1,4 @@
-// `train`, `synth` and `speakers` where no libtorch was found: they say so.
+// `train`, `synth`, `speakers` and `export` where no libtorch was found: they say so.
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/diagnose_command.h"
@@ -26,6 +26,10 @@ void add_synth_command(CLI::App& app, Program& program) { add_missing(app, progr
 
 void add_speakers_command(CLI::App& app, Program& program) {
   add_missing(app, program, "speakers", "list the speakers of a voice");
+}
+
+void add_export_command(CLI::App& app, Program& program) {
+  add_missing(app, program, "export", "write a voice for others to use");
 }
 void add_diagnose_retracing(CLI::App& diagnose, Program& program) {
   add_missing(diagnose, program, "retracing", "will the step be captured again and again?");

@@ -83,7 +83,8 @@ std::optional<Origin> find_origin(const Config& config, bool reset, const std::s
 void adopt_settings(Config& config, const VoiceDescription& origin, bool teaches, const SessionListener& listener) {
   ResolvedConfig resolved{config, {}};
   for (const Setting& setting : all_settings()) {
-    const bool kept = (setting.fixed_on_resume && setting.key != "language") || setting.group == "mel";
+    const bool kept = (setting.fixed_on_resume && setting.key != "language" && setting.key != "adversarial") ||
+                      setting.group == "mel";
     if (!kept || (teaches && (setting.key == "size" || setting.key == "target"))) continue;
     const std::string before = value_text(setting, config), now = value_text(setting, origin.config);
     if (before == now) continue;

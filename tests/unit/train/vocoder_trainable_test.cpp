@@ -67,8 +67,8 @@ class VocoderStep : public testing::Test {
             {"mel_lengths", at::full({2}, mels[0].size(0), at::TensorOptions(at::kInt).device(device))}};
   }
   // Losses after each of some steps.
-  std::vector<std::vector<double>> train(at::Device device, bool half) const {
-    const VocoderTrainable trainable(spec, mel, {}, true, device);
+  std::vector<std::vector<double>> train(at::Device device, bool half, bool adversarial = true) const {
+    const VocoderTrainable trainable(spec, mel, {}, true, device, {adversarial, {}, {}});
     StepSettings settings;
     settings.device = device;
     settings.policy.capture = device.is_cuda(), settings.policy.bfloat16 = half, settings.policy.fused = true;
@@ -94,11 +94,21 @@ TEST_F(VocoderStep, learns_and_is_the_same_twice) {
   EXPECT_EQ(train(at::kCPU, false), once);
 }
 
+TEST_F(VocoderStep, learns_from_distances_without_discriminators) {
+  const std::vector<std::vector<double>> once = train(at::kCPU, false, false);
+  ASSERT_EQ(once.front().size(), 3U);
+  for (size_t loss = 0; loss < 3; ++loss) EXPECT_LT(once.back()[loss], once.front()[loss]) << loss;
+  EXPECT_EQ(train(at::kCPU, false, false), once);
+}
+
 TEST_F(VocoderStep, on_a_gpu_is_the_same_twice_and_near_the_cpu) {
   if (device_count() == 0) GTEST_SKIP() << "no GPU";
   const at::Device gpu(at::kCUDA, 0);
   const std::vector<std::vector<double>> want = train(at::kCPU, false), got = train(gpu, true);
   EXPECT_EQ(train(gpu, true), got);
+  const std::vector<std::vector<double>> alone = train(gpu, true, false);
+  EXPECT_EQ(train(gpu, true, false), alone);
+  EXPECT_LT(alone.back()[0], alone.front()[0]);
   for (size_t i = 0; i < want.size(); ++i) {
     for (size_t k = 0; k < want[i].size(); ++k) EXPECT_NEAR(got[i][k], want[i][k], 0.05 * want[i][k]) << i << " " << k;
   }
