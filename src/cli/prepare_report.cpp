@@ -71,6 +71,12 @@ void add_table(HtmlPage& page, const std::string& title, const std::vector<Rejec
   page.table({"line", "id", "why"}, rows);
 }
 
+// The finding, and of how many clips it is one.
+std::string how_many(const Advice& advice) {
+  if (advice.clips.empty()) return advice.finding;
+  return fmt::format("{} of {}: {}", advice.clips.size(), counted(advice.examined, "clip"), advice.finding);
+}
+
 std::string speaker_name(const CorpusSummary& summary, uint32_t speaker) {
   const std::string& name = summary.speakers[speaker];
   return name.empty() ? "(not named)" : name;
@@ -78,8 +84,9 @@ std::string speaker_name(const CorpusSummary& summary, uint32_t speaker) {
 
 }  // namespace
 
-PrepareReport::PrepareReport(const std::string& where, const Corpus& corpus, const DataConfig& data)
-    : where_(where), corpus_(corpus), summary_(corpus.index.summary()) {
+PrepareReport::PrepareReport(const std::string& where, const Corpus& corpus, const DataConfig& data,
+                             std::vector<Advice> advice)
+    : where_(where), corpus_(corpus), summary_(corpus.index.summary()), advice_(std::move(advice)) {
   const std::span<const ClipLength> lengths = corpus.index.lengths();
   if (lengths.empty()) return;
   plan_ = plan_shapes(lengths, data);
@@ -123,6 +130,20 @@ void PrepareReport::print(const Console& console) const {
   }
   console.info("padding {:.1f} % of all frames (one fixed shape: {:.1f} %)", 100 * plan_.padding,
                100 * padding_of_one_shape_);
+  print_advice(console);
+}
+
+void PrepareReport::print_advice(const Console& console) const {
+  if (!advice_.empty()) console.info("\nadvice");
+  for (const Advice& advice : advice_) {
+    console.info("  {}: {}", how_many(advice), advice.way_out);
+    constexpr size_t listed = 5;
+    if (advice.clips.empty()) continue;
+    const auto first = std::span(advice.clips).first(std::min(advice.clips.size(), listed));
+    console.info("    {}{}", fmt::join(first, ", "),
+                 advice.clips.size() > listed ? fmt::format(" and {} more; --json lists all", advice.clips.size() - listed)
+                                              : "");
+  }
 }
 
 std::vector<SpeakerTime> PrepareReport::longest_first() const {
@@ -180,6 +201,14 @@ std::string PrepareReport::to_json() const {
   }
   json["padding"] = plan_.padding;
   json["padding_of_one_shape"] = padding_of_one_shape_;
+  json["advice"] = Json::array();
+  for (const Advice& advice : advice_) {
+    json["advice"].push_back({{"code", advice.code},
+                              {"finding", advice.finding},
+                              {"way_out", advice.way_out},
+                              {"examined", advice.examined},
+                              {"clips", advice.clips}});
+  }
   json["index"] = corpus_.index.path().string();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -206,6 +235,14 @@ std::string PrepareReport::to_html() const {
     }
     page.section("Speakers");
     page.table({"speaker", "language", "clips", "minutes"}, speakers);
+  }
+  if (!advice_.empty()) {
+    std::vector<TableRow> rows;
+    for (const Advice& advice : advice_) {
+      rows.push_back({how_many(advice), advice.way_out, fmt::format("{}", fmt::join(advice.clips, ", "))});
+    }
+    page.section("Advice");
+    page.table({"what", "what to do", "clips"}, rows);
   }
   page.section("Static shapes");
   page.table({"batch", "mel frames", "text", "clips"}, shapes);

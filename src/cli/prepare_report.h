@@ -2,17 +2,19 @@
 #pragma once
 
 #include "cli/console.h"
+#include "corpus/advice.h"
 #include "corpus/corpus.h"
 #include "plan/shapes.h"
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace myxtts {
 
 class PrepareReport {
  public:
-  PrepareReport(const std::string& where, const Corpus& corpus, const DataConfig& data);
+  PrepareReport(const std::string& where, const Corpus& corpus, const DataConfig& data, std::vector<Advice> advice);
 
   void print(const Console& console) const;
   std::string to_json() const;
@@ -21,10 +23,12 @@ class PrepareReport {
  private:
   std::vector<SpeakerTime> longest_first() const;
   void print_speakers(const Console& console) const;
+  void print_advice(const Console& console) const;
 
   std::string where_;
   const Corpus& corpus_;
   const CorpusSummary& summary_;
+  std::vector<Advice> advice_;
   ShapePlan plan_;
   double padding_of_one_shape_ = 0;
   size_t held_out_ = 0;

@@ -1,6 +1,8 @@
 // Layers of the voice as pure functions on tensors, with gradients by autograd. Any thread.
 #pragma once
 
+#include "model/dropout.h"
+
 #include <cstdint>
 
 #include <ATen/core/Tensor.h>
@@ -25,6 +27,7 @@ RowMask make_row_mask(const at::Tensor& lengths, int64_t positions, at::ScalarTy
 struct DropoutKey {
   at::Tensor key;  // int64 scalar on the device of the data
   double rate = 0;
+  RowPlace rows = {};
 
   bool on() const { return key.defined() && rate > 0; }
 };

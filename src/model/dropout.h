@@ -12,11 +12,17 @@ namespace myxtts {
 
 constexpr int dropout_group = 8;  // channels per draw
 
+// Which rows of a batch are computed here: row i is the whole batch's row first + i * stride.
+struct RowPlace {
+  int64_t first = 0, stride = 1;
+};
+
 struct Dropout {
   const int64_t* key = nullptr;  // scalar on the device of the data, changed every step; null: no dropout
   uint32_t site = 0;             // the place in the network
   uint32_t threshold = 0;        // elements with a 16-bit draw below it are dropped
   float scale = 1;               // of the kept ones: 1 / (1 - rate)
+  RowPlace rows;
 };
 
 inline uint32_t dropout_threshold(double rate) { return static_cast<uint32_t>(std::lround(rate * 65536)); }
@@ -26,7 +32,7 @@ MYXTTS_HOST_DEVICE inline void draw_dropout(const Dropout& dropout, int64_t row,
                                             float (&multipliers)[dropout_group]) {
   const auto key = static_cast<uint64_t>(*dropout.key);
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  uint32_t c0 = static_cast<uint32_t>(group), c1 = static_cast<uint32_t>(position), c2 = static_cast<uint32_t>(row),
+  uint32_t c0 = static_cast<uint32_t>(group), c1 = static_cast<uint32_t>(position), c2 = static_cast<uint32_t>(dropout.rows.first + row * dropout.rows.stride),
            c3 = dropout.site;
   constexpr int rounds = 7;
   for (int round = 0; round < rounds; ++round) {

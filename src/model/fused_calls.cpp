@@ -73,7 +73,8 @@ AddNorm<T> add_norm_of(const at::Tensor& sum, const at::Tensor& branch, const at
 
 Dropout dropout_at(const DropoutKey& key, uint32_t site) {
   if (!key.on()) return {};
-  return {key.key.const_data_ptr<int64_t>(), site, dropout_threshold(key.rate), static_cast<float>(1 / (1 - key.rate))};
+  return {key.key.const_data_ptr<int64_t>(), site, dropout_threshold(key.rate), static_cast<float>(1 / (1 - key.rate)),
+          key.rows};
 }
 
 at::Tensor dropout_multipliers(const at::Tensor& x, const DropoutKey& key, uint32_t site) {

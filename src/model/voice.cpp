@@ -145,7 +145,8 @@ at::Tensor Voice::run(const Trunk& trunk, const at::Tensor& x, const at::Tensor&
 // Two convolutions with a norm each; in voices of version 0.1 one linear layer.
 at::Tensor Voice::predict_durations(const Weights& weights, const at::Tensor& encoded, const at::Tensor& lengths,
                                     const Pass& pass) const {
-  const DropoutKey stronger{pass.dropout.key, std::min(duration_dropout * pass.dropout.rate, max_duration_dropout)};
+  const DropoutKey stronger{pass.dropout.key, std::min(duration_dropout * pass.dropout.rate, max_duration_dropout),
+                            pass.dropout.rows};
   at::Tensor hidden = encoded;
   if (spec_.conditioned()) hidden = hidden + pass.condition.duration.unsqueeze(1);
   for (size_t i = 0; i < duration_.size(); ++i) {
@@ -225,8 +226,12 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
                           const Inspect& inspect) const {
   if (inspect) inspect("mel", batch.mel);
   const at::Tensor mel = (batch.mel - spec_.mel_mean) / spec_.mel_std;
-  const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1).to(at::kFloat);
-  const at::Tensor valid_tokens = batch.text_lengths.sum().clamp_min(1).to(at::kFloat);
+  // Of the whole batch, if these rows are a part of it: so the losses of all parts add up.
+  const auto of_whole = [](const at::Tensor& whole, const at::Tensor& lengths) {
+    return (whole.defined() ? whole : lengths.sum()).clamp_min(1).to(at::kFloat);
+  };
+  const at::Tensor valid_values = of_whole(batch.whole_frames, batch.mel_lengths) * spec_.n_mels;
+  const at::Tensor valid_tokens = of_whole(batch.whole_tokens, batch.text_lengths);
 
   const Pass pass{condition_of(weights, batch, noise, inspect), noise.dropout, inspect};
   const Encoded encoded = encode(weights, batch.tokens, batch.text_lengths, pass);
@@ -257,7 +262,11 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
     const at::Tensor flow = decode(weights, at::cat({x, frame_mu}, -1), noise.time, batch.mel_lengths, pass);
     flow_error = masked_sum((flow.to(at::kFloat) - target).square(), valid);
   }
-  const at::Tensor prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));
+  at::Tensor prior = 0.5 * (prior_squares / valid_values + std::log(2 * std::numbers::pi));
+  if (batch.whole_frames.defined()) {
+    const at::Tensor share = batch.mel_lengths.sum() * spec_.n_mels / valid_values;
+    prior = 0.5 * (prior_squares / valid_values + share * std::log(2 * std::numbers::pi));
+  }
   losses.terms = {prior, duration, flow_error / valid_values};  // in the order of loss_names()
   if (losses.terms.size() != loss_names().size()) fail("voice", "each loss needs a name and a term");
   losses.total = losses.terms.front();

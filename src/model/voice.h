@@ -32,6 +32,8 @@ struct VoiceBatch {
   at::Tensor speaker = {}, language = {};  // int32 [rows]; -1: not known
   at::Tensor reference = {};               // float [first rows, reference frames, n_mels]; the others have none
   at::Tensor reference_lengths = {};       // int32 [first rows]; 0: there is none either
+  // Of a part of a batch: valid tokens and frames of the whole, int scalars that its losses are divided by.
+  at::Tensor whole_tokens = {}, whole_frames = {};
 };
 
 // Random inputs of one step.

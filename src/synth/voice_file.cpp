@@ -5,6 +5,8 @@
 #include "synth/tensor_view.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <system_error>
 
 #include <ATen/ATen.h>
 
@@ -19,7 +21,7 @@ std::map<std::string, std::string> read_checkpoint_metadata(const fs::path& path
   }
   if (metadata["format"] != "myxtts" || metadata["version"] != std::to_string(checkpoint_version)) {
     reject_input("checkpoint", "{} has version {}; this program reads {}", path.string(), metadata["version"],
-                 checkpoint_version);
+                 checkpoint_version, way_out("use a version of myxtts that is as new as the file"));
   }
   return metadata;
 }
@@ -72,12 +74,43 @@ std::optional<fs::path> newest_checkpoint(const fs::path& folder, const std::fun
   return std::nullopt;
 }
 
+namespace {
+
+// Where voices that ship lie: MYXTTS_VOICES, a clone's voices/, or what was installed beside the program.
+std::vector<fs::path> voice_folders() {
+  std::vector<fs::path> folders;
+  if (const char* named = std::getenv("MYXTTS_VOICES")) folders.emplace_back(named);
+  std::error_code none;
+  const fs::path program = fs::read_symlink("/proc/self/exe", none).parent_path();
+  for (const char* near : {"../voices", "../../voices", "../share/myxtts/voices"}) {
+    folders.push_back((program / near).lexically_normal());
+  }
+  return folders;
+}
+
+bool is_name(const fs::path& path) {
+  return !path.empty() && !path.has_parent_path() && !path.has_extension() && path != "." && path != "..";
+}
+
+fs::path shipped_voice(const std::string& name) {
+  const std::vector<fs::path> folders = voice_folders();
+  for (const fs::path& folder : folders) {
+    if (fs::is_directory(folder / name)) return folder / name;
+  }
+  reject_input("voice", "there is no file or folder '{}', and no voice of that name in {}", name, folders.front().string(),
+               way_out("name a checkpoint, or a folder of them"));
+}
+
+}  // namespace
+
 fs::path find_voice(const fs::path& file_or_folder) {
-  if (!fs::is_directory(file_or_folder)) return file_or_folder;
-  fs::path best = file_or_folder / "best.safetensors";
+  const bool shipped = is_name(file_or_folder) && !fs::exists(file_or_folder);
+  const fs::path place = shipped ? shipped_voice(file_or_folder.string()) : file_or_folder;
+  if (!fs::is_directory(place)) return place;
+  fs::path best = place / "best.safetensors";
   if (fs::exists(best)) return best;
-  if (const auto newest = newest_checkpoint(file_or_folder, [](const std::string&) {})) return *newest;
-  reject_input("synth", "{} holds no checkpoint", file_or_folder.string());
+  if (const auto newest = newest_checkpoint(place, [](const std::string&) {})) return *newest;
+  reject_input("synth", "{} holds no checkpoint", place.string());
 }
 
 }  // namespace myxtts

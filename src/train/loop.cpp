@@ -203,8 +203,10 @@ void Loop::drain() {
 
 bool Loop::validation_due(bool epoch_ended) const {
   if (parts_.plan.validation.batches_per_epoch() == 0) return false;
-  return config().validate_every > 0 ? due(config().validate_every)
-                                     : epoch_ended || position_.step == parts_.plan.total_steps;
+  if (config().validate_every > 0) return due(config().validate_every);
+  constexpr int64_t most = 50;  // in a run: an epoch of a small corpus is over in a moment
+  const bool long_ago = position_.step - last_validation_ >= parts_.plan.total_steps / most;
+  return (epoch_ended && long_ago) || position_.step == parts_.plan.total_steps;
 }
 
 // A short pass: few batches ahead, no caches, nothing to tune.
@@ -238,6 +240,7 @@ std::vector<double> Loop::evaluate() {
 }
 
 bool Loop::validate() {
+  last_validation_ = position_.step;
   const std::vector<double> values = evaluate();
   const std::vector<std::string> losses = parts_.step.loss_names(), names = parts_.step.evaluated_names();
   StepMetrics metrics;

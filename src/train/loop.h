@@ -56,6 +56,7 @@ class Loop {
   const LoopParts parts_;
   const std::atomic<bool>& stop_;
   RunPosition position_;
+  int64_t last_validation_ = 0;  // step
   StepMeter meter_;
   RetraceMonitor monitor_;
   double learning_rate_ = 0;

@@ -1,5 +1,6 @@
 #include "train/step.h"
 
+#include "base/workers.h"
 #include "train/step_inspector.h"
 
 #include <algorithm>
@@ -40,6 +41,8 @@ TrainingStep::TrainingStep(const Trainable& trainable, const StepSettings& setti
   if (stream_) readout_.arrival = std::make_unique<DeviceEvent>(settings.device.index());
   evaluation_.sums = at::zeros({losses + static_cast<int64_t>(trainable.measures().size())}, floats);
   evaluation_.weight = at::zeros({}, floats);
+  const size_t cores = available_cores();
+  if (!gpu && !settings.policy.inspect && cores > 1) workers_ = std::make_unique<RowWorkers>(cores);
   if (settings.policy.capture) captured_.capturer = make_graph_capturer(settings.device.index());
 }
 
@@ -79,10 +82,42 @@ std::vector<at::Tensor> TrainingStep::losses(size_t group, const std::vector<Wei
 }
 
 void TrainingStep::add_gradient(size_t group, const TensorMap& batch, const TensorMap& noise) {
-  const std::vector<at::Tensor> found = losses(group, weights_, batch, noise, true);
+  if (add_gradient_of_parts(group, batch, noise)) return;
+  add_losses(group, stacked(losses(group, weights_, batch, noise, true)));
+}
+
+void TrainingStep::add_losses(size_t group, const at::Tensor& losses) {
   const at::NoGradGuard no_gradients;
-  const auto first = static_cast<int64_t>(first_loss(group)), count = static_cast<int64_t>(found.size());
-  readout_.sums.narrow(0, first, count).add_(stacked(found), 1 / static_cast<double>(settings_.accumulation));
+  readout_.sums.narrow(0, static_cast<int64_t>(first_loss(group)), losses.size(0))
+      .add_(losses, 1 / static_cast<double>(settings_.accumulation));
+}
+
+bool TrainingStep::add_gradient_of_parts(size_t group, const TensorMap& batch, const TensorMap& noise) {
+  if (!workers_) return false;
+  const std::vector<Trainable::Part> parts =
+      trainable_.divided(batch, noise, static_cast<int64_t>(workers_->size()));
+  if (parts.size() < 2) return false;
+  while (of_worker_.size() + 1 < parts.size()) {
+    std::vector<Weights>& added = of_worker_.emplace_back();
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      added.push_back(make_weights(*groups_[i].layout, weights_[i].flat, true));
+      added.back().overwrite_trunk_gradients = weights_[i].overwrite_trunk_gradients;
+    }
+  }
+  std::vector<at::Tensor> found(parts.size());
+  workers_->run(parts.size(), [&](size_t part) {
+    const std::vector<Weights>& weights = part == 0 ? weights_ : of_worker_[part - 1];
+    found[part] = stacked(losses(group, weights, parts[part].batch, parts[part].noise, true));
+  });
+  const at::NoGradGuard no_gradients;
+  for (size_t part = 1; part < parts.size(); ++part) {
+    const Weights& weights = of_worker_[part - 1][group];
+    weights_[group].gradients.add_(weights.gradients);
+    const int64_t overwritten = weights.overwrite_trunk_gradients ? groups_[group].layout->trunk_elements() : 0;
+    weights.gradients.slice(0, overwritten).zero_();
+  }
+  add_losses(group, at::stack(found).sum(0));
+  return true;
 }
 
 void TrainingStep::add_evaluation(const TensorMap& batch, const TensorMap& noise) {

@@ -7,6 +7,7 @@
 #include "train/metrics.h"
 #include "train/optimizer.h"
 #include "train/retrace_monitor.h"
+#include "train/row_workers.h"
 #include "train/step_policy.h"
 #include "train/trainable.h"
 
@@ -99,6 +100,9 @@ class TrainingStep {
   std::vector<at::Tensor> losses(size_t group, const std::vector<Weights>& weights, const TensorMap& batch,
                                  const TensorMap& noise, bool backward);
   void add_gradient(size_t group, const TensorMap& batch, const TensorMap& noise);
+  // By threads for parts of the rows, on a CPU; false: the batch is not divided.
+  bool add_gradient_of_parts(size_t group, const TensorMap& batch, const TensorMap& noise);
+  void add_losses(size_t group, const at::Tensor& losses);
   void add_evaluation(const TensorMap& batch, const TensorMap& noise);
   void apply_gradient(size_t group);
   void update_group(size_t group);
@@ -117,6 +121,9 @@ class TrainingStep {
   std::vector<at::Tensor> learning_rates_;
   Readout readout_;
   Evaluation evaluation_;
+  // On a CPU: threads for parts of a batch's rows, and what all but the first of them add their gradients to.
+  std::unique_ptr<RowWorkers> workers_;
+  std::vector<std::vector<Weights>> of_worker_;
   Captured captured_;
 };
 

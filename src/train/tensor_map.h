@@ -2,6 +2,7 @@
 #pragma once
 
 #include "loader/batch.h"
+#include "model/dropout.h"
 
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ class TensorMap {
 
   // Copies tensors of the same names and shapes into these, without waiting for the device.
   void copy_from(const TensorMap& other);
+
+  RowPlace rows;  // of a batch of which these are some rows
 
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }

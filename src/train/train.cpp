@@ -149,6 +149,15 @@ std::optional<TakenOver> begin_with(const TrainInput& input, const VoiceDescript
   return taken;
 }
 
+// A voice speaks through the vocoder of the voice that it began with, until another is put in its place.
+void keep_vocoder(const TrainInput& input, const fs::path& folder, const RunLog& log) {
+  const fs::path theirs = input.from.parent_path() / "vocoder.safetensors", ours = folder / "vocoder.safetensors";
+  if (trains_vocoder(input.config) || !fs::exists(theirs) || fs::exists(ours)) return;
+  const MappedFile file(theirs);
+  write_file_atomically(ours, file.bytes());
+  log.say("speaks through its vocoder, {}", ours.string());
+}
+
 void report_taken(const fs::path& from, const TakenOver& taken, const RunLog& log) {
   const auto list = [](const std::vector<std::string>& names) {
     constexpr size_t listed = 12;
@@ -206,7 +215,10 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
     log.say("{:.2f} hours of speech as {}: {} steps, learning rate {}, dropout {}", hours, input.corpus.text_tokens,
             plan.total_steps, training.learning_rate, description.config.training.dropout);
   }
-  if (taken) report_taken(input.from, *taken, log);
+  if (taken) {
+    report_taken(input.from, *taken, log);
+    keep_vocoder(input, folder, log);
+  }
   if (!description.speakers.empty()) {
     log.say("{} in {}, condition dropout {}", counted(description.speakers.size(), "speaker"),
             counted(description.languages.size(), "language"), training.condition_dropout);

@@ -62,6 +62,15 @@ class Trainable {
   virtual std::vector<at::Tensor> losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
                                          const TensorMap& noise, const Inspect& inspect) const = 0;
 
+  // At most so many parts of a batch whose losses and gradients add up to the whole's, to be computed apart on a CPU.
+  // Fewer than two: it is not divided.
+  struct Part {
+    TensorMap batch, noise;
+  };
+  virtual std::vector<Part> divided(const TensorMap& /*batch*/, const TensorMap& /*noise*/, int64_t /*most*/) const {
+    return {};
+  }
+
   // What else is measured in validation, less is better. The first decides which checkpoint is best and when a run
   // stops early; where there is none, `loss` does.
   virtual std::vector<std::string> measures() const { return {}; }

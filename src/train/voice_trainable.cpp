@@ -23,6 +23,9 @@ VoiceBatch voice_batch(const TensorMap& batch) {
     tensors.speaker = batch["speaker"], tensors.language = batch["language"];
     tensors.reference = batch["reference"], tensors.reference_lengths = batch["reference_lengths"];
   }
+  if (batch.contains("whole_frames")) {
+    tensors.whole_tokens = batch["whole_tokens"], tensors.whole_frames = batch["whole_frames"];
+  }
   return tensors;
 }
 
@@ -89,9 +92,9 @@ void VoiceTrainable::draw_noise(TensorMap& noise, at::Generator generator) const
 }
 
 // Validation runs without gradients, without dropout and with every condition.
-FlowNoise VoiceTrainable::flow_noise(const TensorMap& noise) const {
+FlowNoise VoiceTrainable::flow_noise(const TensorMap& noise, const RowPlace& rows) const {
   const bool training = at::GradMode::is_enabled();
-  FlowNoise flow{noise["uniform"][0], noise["noise"], {noise["dropout"], training ? dropout_ : 0}};
+  FlowNoise flow{noise["uniform"][0], noise["noise"], {noise["dropout"], training ? dropout_ : 0, rows}};
   if (!voice_.spec().conditioned()) return flow;
   flow.kept = noise["uniform"][1];
   flow.condition_dropout = training ? condition_dropout_ : 0;
@@ -100,10 +103,31 @@ FlowNoise VoiceTrainable::flow_noise(const TensorMap& noise) const {
 
 std::vector<at::Tensor> VoiceTrainable::losses(size_t, std::span<const Weights> weights, const TensorMap& batch,
                                                const TensorMap& noise, const Inspect& inspect) const {
-  const VoiceLosses losses = voice_.losses(weights.front(), voice_batch(batch), flow_noise(noise), inspect);
+  const VoiceLosses losses = voice_.losses(weights.front(), voice_batch(batch), flow_noise(noise, batch.rows), inspect);
   std::vector<at::Tensor> all = {losses.total};
   all.insert(all.end(), losses.terms.begin(), losses.terms.end());
   return all;
+}
+
+// Every so manieth row: so the rows with a reference, which come first, are as many in each part.
+std::vector<Trainable::Part> VoiceTrainable::divided(const TensorMap& batch, const TensorMap& noise,
+                                                     int64_t most) const {
+  const int64_t rows = batch["mel"].size(0);
+  const int64_t parts = std::min(most, batch.contains("reference") ? batch["reference"].size(0) : rows);
+  std::vector<Part> divided;
+  for (int64_t part = 0; part < parts; ++part) {
+    const auto rows_of = [&](const at::Tensor& tensor, int64_t dimension) {
+      return tensor.slice(dimension, part, tensor.size(dimension), parts).contiguous();
+    };
+    Part& added = divided.emplace_back();
+    for (const auto& [name, tensor] : batch) added.batch.add(name, rows_of(tensor, 0));
+    added.batch.add("whole_tokens", batch["text_lengths"].sum());
+    added.batch.add("whole_frames", batch["mel_lengths"].sum());
+    added.batch.rows = {part, parts};
+    added.noise = {
+        {"uniform", rows_of(noise["uniform"], 1)}, {"noise", rows_of(noise["noise"], 0)}, {"dropout", noise["dropout"]}};
+  }
+  return divided;
 }
 
 std::vector<std::string> VoiceTrainable::measures() const { return {"mel_distance"}; }

@@ -22,6 +22,7 @@ class VoiceTrainable : public Trainable {
   void draw_noise(TensorMap& noise, at::Generator generator) const override;
   std::vector<at::Tensor> losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
                                  const TensorMap& noise, const Inspect& inspect) const override;
+  std::vector<Part> divided(const TensorMap& batch, const TensorMap& noise, int64_t most) const override;
   std::vector<std::string> measures() const override;
   std::vector<at::Tensor> measure(std::span<const Weights> weights, const TensorMap& batch,
                                   const TensorMap& noise) const override;
@@ -34,7 +35,7 @@ class VoiceTrainable : public Trainable {
                   at::Device device) const override;
 
  private:
-  FlowNoise flow_noise(const TensorMap& noise) const;
+  FlowNoise flow_noise(const TensorMap& noise, const RowPlace& rows = {}) const;
 
   VoiceDescription description_;
   OptimizerSettings optimizer_;

@@ -254,3 +254,34 @@ def test_the_hash_is_that_of_the_content(myxtts, corpus, tmp_path):
     for part in (tokens, mel, text_lengths, mel_lengths):
         value = xxhash.xxh64_intdigest(part.tobytes(), value)
     assert batch["hash"] == f"{value:016x}"
+
+
+def test_prepare_advises_what_would_make_a_better_voice(myxtts, corpus, tmp_path):
+    folder = tmp_path / "corpus"
+    shutil.copytree(corpus, folder, ignore=shutil.ignore_patterns(".myxtts"))
+    clips = sorted((folder / "wavs").iterdir())
+    noise = np.random.default_rng(1)
+
+    def change(clip, work):
+        samples, rate = soundfile.read(clip)
+        soundfile.write(clip, work(samples), rate)
+        return clip.stem
+
+    changed = {
+        "quiet": change(clips[0], lambda x: 0.01 * x),
+        "noisy": change(clips[1], lambda x: x + 0.2 * noise.standard_normal(len(x))),
+        "clipping": change(clips[2], lambda x: np.clip(30 * x, -1, 1)),
+        "silence_at_ends": change(clips[3], lambda x: np.concatenate([np.zeros(20000), x])),
+        "text_does_not_fit": change(clips[4], lambda x: np.tile(x, 3)),
+    }
+    found = {advice["code"]: advice for advice in report(myxtts, tmp_path, "prepare", folder)["advice"]}
+    for code, clip in changed.items():
+        assert clip in found[code]["clips"], (code, found.get(code))
+    assert found["text_does_not_fit"]["clips"] == [clips[4].stem]
+    assert found["too_little_speech"]["clips"] == [] and found["quiet"]["examined"] == 40 and found["quiet"]["way_out"]
+    printed = myxtts("prepare", folder, "--html", tmp_path / "page.html").stdout
+    assert "advice" in printed and clips[2].stem in printed and "Advice" in (tmp_path / "page.html").read_text()
+    codes = {advice["code"] for advice in report(myxtts, tmp_path, "prepare", folder, "--trim-silence")["advice"]}
+    assert "silence_at_ends" not in codes
+    good = {advice["code"] for advice in report(myxtts, tmp_path, "prepare", corpus)["advice"]}
+    assert good <= {"too_little_speech", "little_speech"}

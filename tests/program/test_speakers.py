@@ -1,9 +1,11 @@
 """Voices of several speakers and languages, references, and fine-tuning, with the real binary."""
 import json
+import os
 import shutil
 
 import pytest
 from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from test_train import assert_same_weights, tensors
 
 TRAIN = ("--batch-size", 4, "--shape-buckets", 2, "--max-mel-frames", 240)
@@ -106,3 +108,28 @@ def test_balanced_speakers_come_equally_often(myxtts, tmp_path):
     speaker = {row["audio_filepath"][:-4]: row["speaker"] for row in kept}
     seen = [speaker[clip] for batch in json.loads((tmp_path / "batches.json").read_text())["batches"] for clip in batch["ids"]]
     assert 0.3 < seen.count("speaker-2") / len(seen) < 0.7
+
+
+def test_a_voice_that_ships_is_found_by_its_name_and_lends_its_vocoder(myxtts, voices, tmp_path):
+    base = tmp_path / "voices" / "base"
+    myxtts("export", "--checkpoint", voices / "run", "--out", base)
+    config = tmp_path / "vocoder.yaml"
+    config.write_text("training: {adversarial: false}\n")
+    myxtts("train", "--target", "vocoder", "--train-data", voices / "corpus", "--config", config, "--batch-size", 2, "--max-steps", 1,
+           "--checkpoint-dir", tmp_path / "vocoder")
+    shutil.copy(tmp_path / "vocoder" / "step-00000001.safetensors", base / "vocoder.safetensors")
+    near = {"env": os.environ | {"MYXTTS_VOICES": str(tmp_path / "voices")}, "cwd": tmp_path}
+    myxtts("synth", "--checkpoint", "base", "--text", "river", "--out", tmp_path / "base.wav", **near)
+    train = ("train", "--train-data", voices / "corpus", "--from", "base", *TRAIN, "--max-steps", 1, "--checkpoint-dir", tmp_path / "mine")
+    assert "speaks through its vocoder" in myxtts(*train, **near).stdout
+    assert (tmp_path / "mine" / "vocoder.safetensors").read_bytes() == (base / "vocoder.safetensors").read_bytes()
+    assert "no voice of that name" in myxtts("synth", "--checkpoint", "nobody", "--text", "a", "--out", tmp_path / "x.wav", status=2, **near).stderr
+    say = ("synth", "--checkpoint", "base", "--text", "a", "--out", tmp_path / "x.wav")
+    file, whole = base / "best.safetensors", (base / "best.safetensors").read_bytes()
+    with safe_open(file, "pt") as opened:
+        newer = {key: value for key, value in opened.metadata().items() if "checksum" not in key} | {"version": "9"}
+    file.write_bytes(whole.replace(b'"version":"1"', b'"version":"9"', 1))
+    assert "its header does not match its checksum" in myxtts(*say, status=2, **near).stderr
+    file.write_bytes(whole)
+    save_file(load_file(file), file, newer)
+    assert "has version 9" in myxtts(*say, status=2, **near).stderr

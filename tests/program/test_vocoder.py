@@ -1,8 +1,10 @@
 """Training a vocoder and speaking with it, with the real binary."""
 import json
+import pathlib
 import shutil
 
 import pytest
+import soundfile
 from test_train import assert_same_weights
 
 STEPS = 6
@@ -108,3 +110,54 @@ def test_its_speed_is_measured(myxtts, tmp_path):
     for flag in ("--frames", "--speakers", "--tera-flops"):
         refused = myxtts("bench", "step", "--target", "vocoder", flag, 100, status=2)
         assert f"{flag} is of a voice" in refused.stderr
+
+
+def test_it_starts_by_distances_alone_and_goes_on_against_discriminators(myxtts, trained, tmp_path):
+    config = tmp_path / "start.yaml"
+    config.write_text("training: {adversarial: false, log_every: 1, learning_rate: 0.001}\n")
+    start = ("train", "--target", "vocoder", "--train-data", trained / "corpus", "--batch-size", 2, "--device", "cpu", "--max-steps", 4,
+             "--config", config, "--checkpoint-dir", tmp_path / "start")
+    myxtts(*start)
+    losses = [json.loads(line) for line in (tmp_path / "start" / "metrics.jsonl").read_text().splitlines()]
+    losses = [row for row in losses if "loss" in row]
+    assert {"loss_mel", "loss_spectrum"} <= losses[0].keys() and "loss_discriminator" not in losses[0]
+    assert losses[-1]["loss"] < losses[0]["loss"]
+    done = myxtts(*flags(trained, tmp_path / "run", "--from", tmp_path / "start", "--max-steps", 1))
+    assert "not in it, so begun anew: the discriminator" in done.stdout
+    row = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[0])
+    assert row["loss_discriminator"] > 0
+    config.write_text("training: {adversarial: true}\n")
+    assert "adversarial" in myxtts(*start[:-4], "--config", config, *start[-2:], status=2).stderr
+
+
+def test_it_and_its_voice_are_shared_in_few_bytes(myxtts, trained, tmp_path):
+    done = myxtts("export", "--checkpoint", trained / "voice", "--vocoder", trained / "run", "--out", tmp_path / "shared",
+                  "--json", tmp_path / "files.json")
+    files = json.loads((tmp_path / "files.json").read_text())["files"]
+    assert [pathlib.Path(file["path"]).name for file in files] == ["best.safetensors", "vocoder.safetensors"] and "MB" in done.stdout
+    for file, run in zip(files, ("voice", "run")):
+        whole = max(path.stat().st_size for path in (trained / run).glob("step-*.safetensors"))
+        assert pathlib.Path(file["path"]).stat().st_size == file["bytes"] < whole / 6
+    say = ("synth", "--text", "river", "--checkpoint")
+    myxtts(*say, tmp_path / "shared", "--out", tmp_path / "shared.wav")
+    myxtts(*say, trained / "voice", "--vocoder", trained / "run", "--out", tmp_path / "own.wav")
+    shared, own = (soundfile.read(tmp_path / f"{name}.wav")[0] for name in ("shared", "own"))
+    assert abs(len(shared) - len(own)) <= 512  # bfloat16 may round a duration elsewhere
+    shared_file = tmp_path / "shared" / "best.safetensors"
+    broken = bytearray(shared_file.read_bytes())
+    broken[-5] ^= 0x40
+    shared_file.write_bytes(broken)
+    assert "do not match their checksum" in myxtts(*say, tmp_path / "shared", "--out", tmp_path / "x.wav", status=2).stderr
+    assert "give --out DIR" in myxtts("export", "--checkpoint", trained / "voice", status=2).stderr
+    assert "--format is 'tape'" in myxtts("export", "--checkpoint", trained / "voice", "--out", tmp_path, "--format", "tape", status=2).stderr
+
+
+def test_it_makes_the_mel_of_a_clip_audible(myxtts, trained, tmp_path):
+    clip = next((trained / "corpus" / "wavs").glob("*.wav"))
+    mel = ("mel", clip, tmp_path / "mel.npy")
+    myxtts(*mel, "--resynth", tmp_path / "griffin_lim.wav")
+    done = myxtts(*mel, "--resynth", tmp_path / "vocoder.wav", "--vocoder", trained / "run")
+    assert "made from that mel by" in done.stdout and str(trained / "run") in done.stdout
+    by = {name: soundfile.read(tmp_path / f"{name}.wav")[0] for name in ("griffin_lim", "vocoder")}
+    assert abs(len(by["griffin_lim"]) - len(by["vocoder"])) <= 256 and (by["griffin_lim"] != 0).any() and (by["vocoder"] != 0).any()
+    assert "--vocoder is for --resynth" in myxtts(*mel, "--vocoder", trained / "run", status=2).stderr

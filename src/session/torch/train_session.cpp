@@ -67,10 +67,10 @@ std::optional<Origin> find_origin(const Config& config, bool reset, const std::s
     }
   }
   if (from.empty()) return std::nullopt;
-  if (!std::filesystem::exists(from)) {
+  const std::filesystem::path file = find_voice(from);
+  if (!std::filesystem::exists(file)) {
     reject_input("train", "--from: there is no {}", from, way_out("name a checkpoint, or a folder of them"));
   }
-  const std::filesystem::path file = find_voice(from);
   if (config.training.target != "vocoder") return Origin{file, read_voice_description(file)};
   Origin origin{file, read_description(file)};
   if (origin.voice.config.training.target != "vocoder") {
