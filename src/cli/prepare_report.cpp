@@ -141,8 +141,9 @@ void PrepareReport::print_advice(const Console& console) const {
     if (advice.clips.empty()) continue;
     const auto first = std::span(advice.clips).first(std::min(advice.clips.size(), listed));
     console.info("    {}{}", fmt::join(first, ", "),
-                 advice.clips.size() > listed ? fmt::format(" and {} more; --json lists all", advice.clips.size() - listed)
-                                              : "");
+                 advice.clips.size() > listed
+                     ? fmt::format(" and {} more; --json lists all", advice.clips.size() - listed)
+                     : "");
   }
 }
 

@@ -84,12 +84,13 @@ void add_sound_advice(std::vector<Advice>& advice, const std::vector<Examined>& 
     if (silence > long_silence_s) silent_ends.push_back({id, silence});
   }
   const size_t count = examined.size();
-  add_if_any(advice, {"quiet", fmt::format("speech is below {} dB", too_quiet_db),
-                      "record nearer to the microphone, or raise the level of all clips alike", worst_first(quiet), count});
+  add_if_any(advice,
+             {"quiet", fmt::format("speech is below {} dB", too_quiet_db),
+              "record nearer to the microphone, or raise the level of all clips alike", worst_first(quiet), count});
   add_if_any(advice, {"noisy", fmt::format("noise is less than {} dB below the speech", too_little_gap_db),
                       "record in a quieter room, or leave these clips out", worst_first(noisy), count});
-  add_if_any(advice, {"clipping", "samples are cut off at full scale", "record with a lower level, or leave these clips out",
-                      worst_first(clipped), count});
+  add_if_any(advice, {"clipping", "samples are cut off at full scale",
+                      "record with a lower level, or leave these clips out", worst_first(clipped), count});
   if (trimmed) return;
   add_if_any(advice, {"silence_at_ends", fmt::format("more than {} s of silence at an end", long_silence_s),
                       "train with --trim-silence", worst_first(silent_ends), count});
@@ -134,7 +135,8 @@ void add_amount_advice(std::vector<Advice>& advice, const Corpus& corpus) {
   const double minutes = corpus.index.summary().seconds / 60;
   if (minutes >= good_minutes) return;
   const bool few = minutes < enough_minutes;
-  advice.push_back({few ? "too_little_speech" : "little_speech", fmt::format("{:.1f} minutes of speech", minutes),
+  advice.push_back({few ? "too_little_speech" : "little_speech",
+                    fmt::format("{:.1f} minutes of speech", minutes),
                     few ? "record at least 5 minutes, better 15, and begin with another voice by train --from"
                         : "begin with another voice by train --from; 15 minutes or more sound better",
                     {},
@@ -149,9 +151,10 @@ void add_band_advice(std::vector<Advice>& advice, const Corpus& corpus) {
     const CorpusClip clip = corpus.index.clip(i);
     if (clip.sample_rate / 2.0 < 0.95 * top) found.push_back({clip.id, -static_cast<double>(clip.sample_rate)});
   }
-  add_if_any(advice, {"narrow_band", fmt::format("recorded at a rate without the frequencies up to {:.0f} Hz of the mel", top),
-                      "record at 24 kHz or more; the voice will sound like the clips do", worst_first(found),
-                      corpus.index.size()});
+  add_if_any(
+      advice,
+      {"narrow_band", fmt::format("recorded at a rate without the frequencies up to {:.0f} Hz of the mel", top),
+       "record at 24 kHz or more; the voice will sound like the clips do", worst_first(found), corpus.index.size()});
 }
 
 }  // namespace
@@ -168,7 +171,9 @@ ClipLevels measure_levels(std::span<const float> samples, int sample_rate) {
   if (!energies.empty()) {
     std::ranges::sort(energies);
     const size_t tenth = std::max<size_t>(1, energies.size() / 10);
-    const auto mean = [&](auto begin) { return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(tenth), 0.0) / static_cast<double>(tenth); };
+    const auto mean = [&](auto begin) {
+      return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(tenth), 0.0) / static_cast<double>(tenth);
+    };
     levels.noise_db = decibels(mean(energies.begin())), levels.speech_db = decibels(mean(energies.rbegin()));
   }
   constexpr float full_scale = 0.999F;

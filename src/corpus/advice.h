@@ -14,16 +14,16 @@ namespace myxtts {
 
 // Levels of a clip in dB below full scale, and what is at its ends.
 struct ClipLevels {
-  double speech_db = 0;  // mean of the loudest tenth of its frames
-  double noise_db = 0;   // mean of the quietest tenth
-  int clipped = 0;       // runs of samples at full scale
+  double speech_db = 0;           // mean of the loudest tenth of its frames
+  double noise_db = 0;            // mean of the quietest tenth
+  int clipped = 0;                // runs of samples at full scale
   double lead_s = 0, tail_s = 0;  // silence
 };
 ClipLevels measure_levels(std::span<const float> samples, int sample_rate);
 
 struct Advice {
-  std::string code;             // for scripts: too_little_speech, quiet, noisy, clipping, silence_at_ends, ...
-  std::string finding;          // the sentence
+  std::string code;     // for scripts: too_little_speech, quiet, noisy, clipping, silence_at_ends, ...
+  std::string finding;  // the sentence
   std::string way_out;
   std::vector<std::string> clips;  // IDs of those it is about, the worst first; empty: of the whole corpus
   size_t examined = 0;             // clips that were looked at

@@ -22,7 +22,7 @@ struct Dropout {
   uint32_t site = 0;             // the place in the network
   uint32_t threshold = 0;        // elements with a 16-bit draw below it are dropped
   float scale = 1;               // of the kept ones: 1 / (1 - rate)
-  RowPlace rows;
+  RowPlace rows = {};
 };
 
 inline uint32_t dropout_threshold(double rate) { return static_cast<uint32_t>(std::lround(rate * 65536)); }
@@ -32,8 +32,8 @@ MYXTTS_HOST_DEVICE inline void draw_dropout(const Dropout& dropout, int64_t row,
                                             float (&multipliers)[dropout_group]) {
   const auto key = static_cast<uint64_t>(*dropout.key);
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  uint32_t c0 = static_cast<uint32_t>(group), c1 = static_cast<uint32_t>(position), c2 = static_cast<uint32_t>(dropout.rows.first + row * dropout.rows.stride),
-           c3 = dropout.site;
+  uint32_t c0 = static_cast<uint32_t>(group), c1 = static_cast<uint32_t>(position),
+           c2 = static_cast<uint32_t>(dropout.rows.first + row * dropout.rows.stride), c3 = dropout.site;
   constexpr int rounds = 7;
   for (int round = 0; round < rounds; ++round) {
     const uint64_t low = uint64_t{0xD2511F53} * c0, high = uint64_t{0xCD9E8D57} * c2;

@@ -276,7 +276,9 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
 
 at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& mel, const at::Tensor& lengths,
                                     const DropoutKey& dropout_key, const Inspect& inspect) const {
-  const at::Tensor normalised = ((mel - spec_.mel_mean) / spec_.mel_std).to(weights[reference_in_].scalar_type());
+  // (mel - mean) / std in one kernel, straight into the type of the weights.
+  at::Tensor normalised = at::empty(mel.sizes(), mel.options().dtype(weights[reference_in_].scalar_type()));
+  at::add_out(normalised, at::scalar_tensor(-spec_.mel_mean / spec_.mel_std), mel, 1 / spec_.mel_std);
   Trunk trunk;
   trunk.overwrite_gradients = weights.overwrite_trunk_gradients;
   for (const ReferenceBlock& block : reference_) {
@@ -287,7 +289,11 @@ at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& me
   trunk.name = "reference";
   trunk.norm = weights[reference_norm_];
   trunk.dropout = dropout_key, trunk.first_site = reference_site;
-  const at::Tensor x = run(trunk, at::linear(normalised, weights[reference_in_]), lengths, inspect);
+  RowMask mask;  // without attention nothing else is needed of it
+  mask.positions = mel.size(1), mask.row_lengths = lengths;
+  const at::Tensor in = at::linear(normalised, weights[reference_in_]);
+  const at::Tensor x =
+      uses_fused(in) && !inspect ? run_trunk_fused(trunk, in, mask) : run_trunk(trunk, in, mask, inspect);
   // The sum over valid frames, as a product so that its gradient is one too; how many there are does not change a unit.
   const at::Tensor valid = at::arange(mel.size(1), lengths.options()) < lengths.unsqueeze(1);
   const at::Tensor sum = at::bmm(valid.to(x.scalar_type()).unsqueeze(1), x).squeeze(1);

@@ -97,8 +97,8 @@ fs::path shipped_voice(const std::string& name) {
   for (const fs::path& folder : folders) {
     if (fs::is_directory(folder / name)) return folder / name;
   }
-  reject_input("voice", "there is no file or folder '{}', and no voice of that name in {}", name, folders.front().string(),
-               way_out("name a checkpoint, or a folder of them"));
+  reject_input("voice", "there is no file or folder '{}', and no voice of that name in {}", name,
+               folders.front().string(), way_out("name a checkpoint, or a folder of them"));
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ std::vector<std::filesystem::path> step_checkpoints(const std::filesystem::path&
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
                                                        const std::function<void(const std::string&)>& warn);
 
-// A checkpoint, or the best one of a folder of checkpoints, or else its newest. A name alone, such as `base`, is that of
-// a voice that ships with the program, unless there is a file or folder of that name here.
+// A checkpoint, or the best one of a folder of checkpoints, or else its newest. A name alone, such as `base`, is that
+// of a voice that ships with the program, unless there is a file or folder of that name here.
 std::filesystem::path find_voice(const std::filesystem::path& file_or_folder);
 
 }  // namespace myxtts

@@ -94,8 +94,7 @@ void TrainingStep::add_losses(size_t group, const at::Tensor& losses) {
 
 bool TrainingStep::add_gradient_of_parts(size_t group, const TensorMap& batch, const TensorMap& noise) {
   if (!workers_) return false;
-  const std::vector<Trainable::Part> parts =
-      trainable_.divided(batch, noise, static_cast<int64_t>(workers_->size()));
+  const std::vector<Trainable::Part> parts = trainable_.divided(batch, noise, static_cast<int64_t>(workers_->size()));
   if (parts.size() < 2) return false;
   while (of_worker_.size() + 1 < parts.size()) {
     std::vector<Weights>& added = of_worker_.emplace_back();

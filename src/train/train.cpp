@@ -84,9 +84,9 @@ std::unique_ptr<Trainable> make_trainable(const TrainInput& input, const VoiceDe
     if (listener.say)
       listener.say(fmt::format("{} spoke {} in {:.1f} s", input.teacher.string(), clips, clock.seconds()));
   }
-  return std::make_unique<VocoderTrainable>(spec, mel, optimizer, settings.policy.fused, settings.device,
-                                            VocoderTrainable::Options{input.config.training.adversarial,
-                                                                      description.to_metadata(), std::move(teacher)});
+  return std::make_unique<VocoderTrainable>(
+      spec, mel, optimizer, settings.policy.fused, settings.device,
+      VocoderTrainable::Options{input.config.training.adversarial, description.to_metadata(), std::move(teacher)});
 }
 
 RunPosition begin_position(const Resumed& resumed, const RunPlan& plan, const RunLog& log) {

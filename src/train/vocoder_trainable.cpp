@@ -112,7 +112,8 @@ at::Tensor VocoderTrainable::mel_distance(const Spectra& made, const Spectra& re
 std::vector<at::Tensor> VocoderTrainable::distances(std::span<const Weights> weights, const TensorMap& batch,
                                                     const Inspect& inspect) const {
   const Spectra made = spectra(waveform(weights, batch, inspect)), real = spectra(batch["samples"]);
-  const at::Tensor mel = mel_distance(made, real, batch), spectrum = mean_of_clips(spectrum_distance(made, real), batch);
+  const at::Tensor mel = mel_distance(made, real, batch),
+                   spectrum = mean_of_clips(spectrum_distance(made, real), batch);
   return {mel_weight * mel + spectrum_weight * spectrum, mel, spectrum};
 }
 
@@ -169,7 +170,8 @@ Samples VocoderTrainable::samples(std::span<const Weights> weights, const Corpus
   const at::NoGradGuard no_gradients;
   at::Tensor heard = at::tensor(mel.values).view({1, mel.frames, mel.n_mels}).to(device);
   if (options_.teacher) {
-    heard = crops_of(*options_.teacher, at::tensor({static_cast<int64_t>(number), int64_t{0}}).view({1, 2}).to(device), heard);
+    heard = crops_of(*options_.teacher, at::tensor({static_cast<int64_t>(number), int64_t{0}}).view({1, 2}).to(device),
+                     heard);
   }
   const at::Tensor made = vocoder_.waveform(of_generator(weights), tables_, heard, static_cast<int64_t>(real.size()));
   const at::Tensor spoken = made[0].cpu().contiguous();

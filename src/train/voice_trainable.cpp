@@ -124,8 +124,9 @@ std::vector<Trainable::Part> VoiceTrainable::divided(const TensorMap& batch, con
     added.batch.add("whole_tokens", batch["text_lengths"].sum());
     added.batch.add("whole_frames", batch["mel_lengths"].sum());
     added.batch.rows = {part, parts};
-    added.noise = {
-        {"uniform", rows_of(noise["uniform"], 1)}, {"noise", rows_of(noise["noise"], 0)}, {"dropout", noise["dropout"]}};
+    added.noise = {{"uniform", rows_of(noise["uniform"], 1)},
+                   {"noise", rows_of(noise["noise"], 0)},
+                   {"dropout", noise["dropout"]}};
   }
   return divided;
 }

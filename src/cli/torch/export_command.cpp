@@ -39,7 +39,8 @@ void add_export_command(CLI::App& app, Program& program) {
   command->add_option("--vocoder", options->vocoder, "its vocoder; without: vocoder.safetensors beside the voice")
       ->type_name("FILE");
   command->add_option("--out", options->out, "folder to write")->type_name("DIR");
-  command->add_option("--format", options->format, "safetensors: bfloat16 weights that speak and that train --from takes")
+  command
+      ->add_option("--format", options->format, "safetensors: bfloat16 weights that speak and that train --from takes")
       ->capture_default_str()
       ->type_name("NAME");
   add_json_option(*command, program);

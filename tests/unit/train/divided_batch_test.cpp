@@ -64,10 +64,9 @@ TEST_P(DividedBatch, has_the_losses_and_gradients_of_the_whole) {
   TensorMap noise = voice.make_noise(batch);
   voice.draw_noise(noise, seeded_generator(at::kCPU, 7));
   // Not the initial weights: with them the decoder is the identity.
-  const at::Tensor flat = voice.groups().front().layout->initial(1) +
-                          at::randn({voice.groups().front().layout->elements()},
-                                    at::make_generator<at::CPUGeneratorImpl>(5)) *
-                              0.05;
+  const at::Tensor flat =
+      voice.groups().front().layout->initial(1) +
+      at::randn({voice.groups().front().layout->elements()}, at::make_generator<at::CPUGeneratorImpl>(5)) * 0.05;
   const Result whole = result_of(voice, flat, {{batch, noise}});
   for (const int64_t most : {2, 3}) {
     const std::vector<Trainable::Part> parts = voice.divided(batch, noise, most);
@@ -95,7 +94,10 @@ TEST(RowWorkers, run_every_part_once_and_pass_on_an_error) {
     workers.run(3, [&](size_t part) { sum += 1 << part; });
     ASSERT_EQ(sum, 7);
   }
-  EXPECT_THROW(workers.run(2, [](size_t part) { if (part == 1) throw std::runtime_error("planted"); }),
+  EXPECT_THROW(workers.run(2,
+                           [](size_t part) {
+                             if (part == 1) throw std::runtime_error("planted");
+                           }),
                std::runtime_error);
   std::atomic<int> ran = 0;
   workers.run(4, [&](size_t) { ++ran; });
