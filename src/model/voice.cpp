@@ -363,14 +363,23 @@ at::Tensor Voice::teacher_forced(const Weights& weights, const VoiceBatch& batch
   return spoken * spec_.mel_std + spec_.mel_mean;
 }
 
-at::Tensor Voice::mel_distance(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
-                               const SynthesisOptions& options) const {
+MelDistances Voice::mel_distances(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                                  const SynthesisOptions& options) const {
   const at::NoGradGuard no_gradients;
-  const at::Tensor spoken = teacher_forced(weights, batch, noise, options);
+  const at::Tensor difference = teacher_forced(weights, batch, noise, options) - batch.mel;
   const at::Tensor valid =
       (at::arange(batch.mel.size(1), batch.mel_lengths.options()) < batch.mel_lengths.unsqueeze(1)).unsqueeze(2);
-  const at::Tensor valid_values = (batch.mel_lengths.sum() * spec_.n_mels).clamp_min(1);
-  return masked_sum((spoken - batch.mel).abs(), valid) / valid_values;
+  const at::Tensor valid_frames = batch.mel_lengths.sum().clamp_min(1);
+  // Amplitudes are c0 + sum of c_k cos(k w) over the bands, so that distances of cepstra are in dB as usual.
+  constexpr int64_t coefficients = 13;
+  const auto bands = static_cast<double>(spec_.n_mels);
+  const at::Tensor band = at::arange(spec_.n_mels, batch.mel.options()),
+                   k = at::arange(1, coefficients + 1, band.options());
+  const at::Tensor basis = ((band + 0.5).unsqueeze(1) * k * (std::numbers::pi / bands)).cos() * (2 / bands);
+  const at::Tensor length =
+      (2 * at::matmul(difference, basis).square().sum(-1, true)).sqrt() * (10 / std::numbers::ln10);
+  return {masked_sum(difference.abs(), valid) / (valid_frames * spec_.n_mels),
+          masked_sum(length, valid) / valid_frames};
 }
 
 SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64_t>& tokens,

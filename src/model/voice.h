@@ -54,6 +54,13 @@ struct VoiceLosses {
   const at::Tensor& operator[](std::string_view name) const;  // a term; throws Error if there is none of that name
 };
 
+// Scalars, in the mean over valid frames.
+struct MelDistances {
+  at::Tensor mel;       // absolute difference of the values
+  at::Tensor cepstral;  // length of the difference of 13 cepstral coefficients, times 10 / ln 10: in dB if a value is
+                        // the natural logarithm of an amplitude
+};
+
 struct SynthesizedMel {
   at::Tensor mel;                  // float [frames, n_mels] on the CPU, denormalised
   std::vector<int64_t> durations;  // frames per token
@@ -86,10 +93,10 @@ class Voice {
   at::Tensor teacher_forced(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                             const SynthesisOptions& options) const;
 
-  // Mean distance of the log-mel that it speaks from the recording's, with the recording's durations: a scalar, without
-  // gradients. Losses of held-out clips rise while a voice still gets clearer; this does not.
-  at::Tensor mel_distance(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
-                          const SynthesisOptions& options) const;
+  // How far the log-mel that it speaks is from the recording's, with the recording's durations, without gradients.
+  // Losses of held-out clips rise while a voice still gets clearer; this does not.
+  MelDistances mel_distances(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
+                             const SynthesisOptions& options) const;
 
   // Vectors [condition_width] of a conditioned voice: of a speaker of its table, and of a mel [frames, n_mels].
   at::Tensor speaker_vector(const Weights& weights, int64_t speaker) const;

@@ -110,4 +110,8 @@ std::unique_ptr<WaveformMaker> open_vocoder(const fs::path& path, const MelSpec&
   return std::make_unique<OwnVocoder>(file, description, trained, device);
 }
 
+std::vector<float> waveform_on_cpu(const fs::path& vocoder, const MelSpec& mel, const std::vector<float>& values) {
+  return open_vocoder(vocoder, mel, at::kCPU)->waveform(at::tensor(values).view({-1, mel.n_mels}));
+}
+
 }  // namespace myxtts

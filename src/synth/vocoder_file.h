@@ -34,4 +34,8 @@ void waveform_in_pieces(const WaveformMaker& maker, const MelSpec& mel, const at
 // A file, or a folder of checkpoints. It must have been trained on the convention `mel`, which is the voice's.
 std::unique_ptr<WaveformMaker> open_vocoder(const std::filesystem::path& path, const MelSpec& mel, at::Device device);
 
+// What a vocoder makes of one mel, [frames, n_mels] in `values`.
+std::vector<float> waveform_on_cpu(const std::filesystem::path& vocoder, const MelSpec& mel,
+                                   const std::vector<float>& values);
+
 }  // namespace myxtts

@@ -254,8 +254,11 @@ bool Loop::validate() {
   const bool improved = values[decisive] < position_.best_validation;
   if (improved) position_.best_validation = values[decisive];
   position_.validations_without_progress = improved ? 0 : position_.validations_without_progress + 1;
-  parts_.log.say("step {}: validation loss {:.4f}{}{}", position_.step, values[loss],
-                 decisive == loss ? "" : fmt::format(", {} {:.4f}", in_words(names[decisive]), values[decisive]),
+  std::string measured;
+  for (size_t i = losses.size(); i < names.size(); ++i) {
+    measured += fmt::format(", {} {:.4f}", in_words(names[i]), values[i]);
+  }
+  parts_.log.say("step {}: validation loss {:.4f}{}{}", position_.step, values[loss], measured,
                  improved ? ", the best so far" : "");
   if (config().sample_every == 0) sample();
   if (config().early_stopping > 0 && position_.validations_without_progress >= config().early_stopping) {

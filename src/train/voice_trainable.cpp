@@ -131,11 +131,12 @@ std::vector<Trainable::Part> VoiceTrainable::divided(const TensorMap& batch, con
   return divided;
 }
 
-std::vector<std::string> VoiceTrainable::measures() const { return {"mel_distance"}; }
+std::vector<std::string> VoiceTrainable::measures() const { return {"mel_distance", "cepstral_distortion"}; }
 
 std::vector<at::Tensor> VoiceTrainable::measure(std::span<const Weights> weights, const TensorMap& batch,
                                                 const TensorMap& noise) const {
-  return {voice_.mel_distance(weights.front(), voice_batch(batch), flow_noise(noise), {})};
+  const MelDistances distances = voice_.mel_distances(weights.front(), voice_batch(batch), flow_noise(noise), {});
+  return {distances.mel, distances.cepstral};
 }
 
 at::Tensor VoiceTrainable::teacher_forced(const Weights& weights, const TensorMap& batch,
