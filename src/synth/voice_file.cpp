@@ -105,7 +105,7 @@ fs::path shipped_voice(const std::string& name) {
 
 fs::path find_voice(const fs::path& file_or_folder) {
   const bool shipped = is_name(file_or_folder) && !fs::exists(file_or_folder);
-  const fs::path place = shipped ? shipped_voice(file_or_folder.string()) : file_or_folder;
+  fs::path place = shipped ? shipped_voice(file_or_folder.string()) : file_or_folder;
   if (!fs::is_directory(place)) return place;
   fs::path best = place / "best.safetensors";
   if (fs::exists(best)) return best;
