@@ -1,6 +1,7 @@
 #include "synth/share_voice.h"
 
 #include "artifacts/safetensors.h"
+#include "base/error.h"
 #include "model/voice.h"
 #include "synth/tensor_view.h"
 #include "synth/vocoder_file.h"
@@ -45,7 +46,11 @@ std::vector<SharedFile> share_voice(const fs::path& voice, const fs::path& vocod
   const fs::path beside = file.parent_path() / "vocoder.safetensors";
   std::vector<SharedFile> files = {share(file, folder / "best.safetensors")};
   if (!vocoder.empty() || fs::exists(beside)) {
-    files.push_back(share(vocoder.empty() ? beside : find_voice(vocoder), folder / "vocoder.safetensors"));
+    const fs::path its_vocoder = vocoder.empty() ? beside : find_voice(vocoder);
+    if (read_description(its_vocoder).config.training.target != "vocoder") {
+      reject_input("export", "{} is a voice, no vocoder", its_vocoder.string(), way_out("leave --vocoder out"));
+    }
+    files.push_back(share(its_vocoder, folder / "vocoder.safetensors"));
   }
   return files;
 }

@@ -1,5 +1,5 @@
 // A voice or a vocoder as a file to share: what synthesis and `train --from` need, in bfloat16. No optimiser, no
-// discriminators: about a tenth of a checkpoint.
+// discriminators: an eighth of a checkpoint, or less.
 #pragma once
 
 #include <cstdint>

@@ -126,6 +126,8 @@ def test_it_starts_by_distances_alone_and_goes_on_against_discriminators(myxtts,
     assert "not in it, so begun anew: the discriminator" in done.stdout
     row = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[0])
     assert row["loss_discriminator"] > 0
+    as_voice = ("train", "--train-data", trained / "corpus", "--config", config, "--checkpoint-dir", tmp_path / "voice")
+    assert "adversarial is for vocoders" in myxtts(*as_voice, status=2).stderr
     config.write_text("training: {adversarial: true}\n")
     assert "adversarial" in myxtts(*start[:-4], "--config", config, *start[-2:], status=2).stderr
 
@@ -148,6 +150,8 @@ def test_it_and_its_voice_are_shared_in_few_bytes(myxtts, trained, tmp_path):
     broken[-5] ^= 0x40
     shared_file.write_bytes(broken)
     assert "do not match their checksum" in myxtts(*say, tmp_path / "shared", "--out", tmp_path / "x.wav", status=2).stderr
+    wrong = ("export", "--checkpoint", trained / "voice", "--vocoder", trained / "voice", "--out", tmp_path / "wrong")
+    assert "is a voice, no vocoder" in myxtts(*wrong, status=2).stderr
     assert "give --out DIR" in myxtts("export", "--checkpoint", trained / "voice", status=2).stderr
     assert "--format is 'tape'" in myxtts("export", "--checkpoint", trained / "voice", "--out", tmp_path, "--format", "tape", status=2).stderr
 

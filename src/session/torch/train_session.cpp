@@ -104,6 +104,9 @@ TrainSummary train_session(Config config, bool reset, const std::string& from, c
     listener.alert("--optimization-level experimental is the same as enhanced: nothing is on trial");
   }
   const bool vocoder = config.training.target == "vocoder";
+  if (!vocoder && !config.training.adversarial) {
+    reject_input("train", "training.adversarial is for vocoders", way_out("add --target vocoder, or leave it out"));
+  }
   const Mode mode = choose_devices(config, listener);
   const std::optional<Origin> origin = find_origin(config, reset, from);
   const std::optional<Origin> teacher = find_teacher(config);
