@@ -20,7 +20,7 @@ BFloat16* write_to(at::Tensor& tensor) { return static_cast<BFloat16*>(tensor.mu
 
 ConditionProblem problem_of(const variable_list& t, double dropout) {
   ConditionProblem problem;
-  problem.rows = t[4].size(0), problem.heard = t[2].size(0);
+  problem.rows = t[4].size(0), problem.heard = t[2].size(0), problem.frames = t[2].size(1);
   problem.speakers = t[0].size(0), problem.languages = t[1].size(0);
   problem.speaker_table = read_from<BFloat16>(t[0]), problem.language_table = read_from<BFloat16>(t[1]);
   problem.references = read_from<BFloat16>(t[2]), problem.reference_lengths = read_from<int32_t>(t[3]);
@@ -34,14 +34,17 @@ struct ConditionFunction : torch::autograd::Function<ConditionFunction> {
                             const at::Tensor& references, const at::Tensor& reference_lengths,
                             const at::Tensor& speaker, const at::Tensor& language, const at::Tensor& kept,
                             double dropout) {
+    const int64_t width = speaker_table.size(1);
+    at::Tensor sums = at::empty({references.size(0), width}, speaker_table.options()),
+               condition = at::empty({speaker.size(0), width}, speaker_table.options());
     const variable_list tensors = {speaker_table.contiguous(), language_table.contiguous(),
                                    references.contiguous(),    reference_lengths.contiguous(),
                                    speaker.contiguous(),       language.contiguous(),
-                                   kept.contiguous()};
+                                   kept.contiguous(),          sums};
     context->save_for_backward(tensors);
     context->saved_data["dropout"] = dropout;
-    at::Tensor condition = at::empty({speaker.size(0), speaker_table.size(1)}, speaker_table.options());
-    condition_on_gpu(problem_of(tensors, dropout), write_to(condition), current_stream(condition.get_device()));
+    condition_on_gpu(problem_of(tensors, dropout), write_to(condition), write_to(sums),
+                     current_stream(condition.get_device()));
     return condition;
   }
 
@@ -50,9 +53,10 @@ struct ConditionFunction : torch::autograd::Function<ConditionFunction> {
     const at::Tensor gradient = gradients.front().contiguous();
     at::Tensor speakers = at::empty_like(tensors[0]), languages = at::empty_like(tensors[1]),
                references = at::empty_like(tensors[2]);
-    condition_backward_on_gpu(
-        problem_of(tensors, context->saved_data["dropout"].toDouble()), read_from<BFloat16>(gradient),
-        {write_to(speakers), write_to(languages), write_to(references)}, current_stream(gradient.get_device()));
+    condition_backward_on_gpu(problem_of(tensors, context->saved_data["dropout"].toDouble()),
+                              read_from<BFloat16>(gradient), read_from<BFloat16>(tensors[7]),
+                              {write_to(speakers), write_to(languages), write_to(references)},
+                              current_stream(gradient.get_device()));
     return {speakers, languages, references, {}, {}, {}, {}, {}};
   }
 };
@@ -62,6 +66,12 @@ struct ConditionFunction : torch::autograd::Function<ConditionFunction> {
 at::Tensor unit_rows(const at::Tensor& rows) {
   constexpr double eps = 1e-6;
   return at::rms_norm(rows, {rows.size(-1)}, {}, eps);
+}
+
+at::Tensor pool_frames(const at::Tensor& frames, const at::Tensor& lengths) {
+  // A product, so that its gradient is one too. How many frames there are does not change a unit.
+  const at::Tensor valid = at::arange(frames.size(1), lengths.options()) < lengths.unsqueeze(1);
+  return unit_rows(at::bmm(valid.to(frames.scalar_type()).unsqueeze(1), frames).squeeze(1));
 }
 
 at::Tensor rows_of(const at::Tensor& table, const at::Tensor& numbers) {
@@ -82,8 +92,8 @@ at::Tensor choose_condition(const ConditionInput& input, bool fused) {
   const at::Tensor from_table = unit_rows(rows_of(input.speaker_table, known(input.speaker)));
   const at::Tensor by_reference =
       at::constant_pad_nd(input.reference_lengths, {0, missing}).masked_fill(dropped, 0) > 0;
-  const at::Tensor speaker =
-      at::where(by_reference.unsqueeze(1), at::constant_pad_nd(input.references, {0, 0, 0, missing}), from_table);
+  const at::Tensor references = at::constant_pad_nd(pool_frames(input.references, input.reference_lengths), {0, 0, 0, missing});
+  const at::Tensor speaker = at::where(by_reference.unsqueeze(1), references, from_table);
   return speaker + unit_rows(rows_of(input.language_table, known(input.language)));
 }
 

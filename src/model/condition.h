@@ -9,13 +9,16 @@ namespace myxtts {
 // As long as any other in root mean square; zeros stay zeros.
 at::Tensor unit_rows(const at::Tensor& rows);
 
+// One vector of unit length for each row of `frames`, [rows, frames, width]: their sum. `lengths` is int [rows].
+at::Tensor pool_frames(const at::Tensor& frames, const at::Tensor& lengths);
+
 // Rows of a table; -1: zeros. The gradient is deterministic.
 at::Tensor rows_of(const at::Tensor& table, const at::Tensor& numbers);
 
 struct ConditionInput {
   at::Tensor speaker_table, language_table;  // [speakers, width] and [languages, width]
-  at::Tensor references;                     // [heard, width], of the first rows
-  at::Tensor reference_lengths;              // int [heard]; 0: the row has none
+  at::Tensor references;                     // [heard, frames, width], of the first rows
+  at::Tensor reference_lengths;              // int [heard], in frames; 0: the row has none
   at::Tensor speaker, language;              // int [rows]; -1: not known
   at::Tensor kept;                           // [rows], uniform
   double dropout = 0;                        // share of the rows that are without condition

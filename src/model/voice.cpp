@@ -292,12 +292,7 @@ at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& me
   RowMask mask;  // without attention nothing else is needed of it
   mask.positions = mel.size(1), mask.row_lengths = lengths;
   const at::Tensor in = at::linear(normalised, weights[reference_in_]);
-  const at::Tensor x =
-      uses_fused(in) && !inspect ? run_trunk_fused(trunk, in, mask) : run_trunk(trunk, in, mask, inspect);
-  // The sum over valid frames, as a product so that its gradient is one too; how many there are does not change a unit.
-  const at::Tensor valid = at::arange(mel.size(1), lengths.options()) < lengths.unsqueeze(1);
-  const at::Tensor sum = at::bmm(valid.to(x.scalar_type()).unsqueeze(1), x).squeeze(1);
-  return unit_rows(sum);
+  return uses_fused(in) && !inspect ? run_trunk_fused(trunk, in, mask) : run_trunk(trunk, in, mask, inspect);
 }
 
 at::Tensor Voice::language_vectors(const Weights& weights, const at::Tensor& languages) const {
@@ -333,7 +328,8 @@ at::Tensor Voice::reference_vector(const Weights& weights, const at::Tensor& mel
   const at::NoGradGuard no_gradients;
   const at::Device device = weights.flat.device();
   const at::Tensor lengths = at::full({1}, mel.size(0), at::TensorOptions(at::kInt).device(device));
-  return encode_references(weights, mel.unsqueeze(0).to(device), lengths, {}, {})[0].to(at::kFloat).cpu();
+  const at::Tensor frames = encode_references(weights, mel.unsqueeze(0).to(device), lengths, {}, {});
+  return pool_frames(frames, lengths)[0].to(at::kFloat).cpu();
 }
 
 at::Tensor Voice::speak(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,

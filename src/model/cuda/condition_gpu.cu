@@ -7,8 +7,13 @@ namespace {
 
 constexpr int width = static_cast<int>(condition_kernel_width);
 static_assert(width == block_width, "a thread for each value");
+static_assert(width == warp_width * pack, "a warp for each frame");
+constexpr int64_t frames_per_block = 32;  // of a gradient
 
 __device__ bool is_dropped(const ConditionProblem& p, int64_t row) { return p.kept[row] < p.dropout; }
+__host__ __device__ int64_t parts_of_frames(const ConditionProblem& p) {
+  return (p.frames + frames_per_block - 1) / frames_per_block;
+}
 __device__ bool has_reference(const ConditionProblem& p, int64_t row) {
   return row < p.heard && p.reference_lengths[row] > 0 && !is_dropped(p, row);
 }
@@ -21,12 +26,34 @@ __device__ float to_unit(float value) {
   return rsqrtf(squares / width + eps);
 }
 
-__global__ void __launch_bounds__(block_width) choose(ConditionProblem p, BFloat16* condition) {
+// The sum of a reference's frames: each warp adds up its own, then each thread its value of all warps.
+__device__ float sum_of_frames(const ConditionProblem& p, int64_t row) {
+  __shared__ float of_warps[warps][width];
+  const int warp = static_cast<int>(threadIdx.x) / warp_width, first = (static_cast<int>(threadIdx.x) % warp_width) * pack;
+  const BFloat16* frames = p.references + row * p.frames * width + first;
+  Vec8 sum = {};
+#pragma unroll 4
+  for (int64_t frame = warp; frame < p.reference_lengths[row]; frame += warps) {
+    const Vec8 values = load(frames + frame * width);
+#pragma unroll
+    for (int i = 0; i < pack; ++i) sum.v[i] += values.v[i];
+  }
+#pragma unroll
+  for (int i = 0; i < pack; ++i) of_warps[warp][first + i] = sum.v[i];
+  __syncthreads();
+  float all = 0;
+  for (const auto& of_warp : of_warps) all += of_warp[threadIdx.x];
+  return all;
+}
+
+__global__ void __launch_bounds__(block_width) choose(ConditionProblem p, BFloat16* condition, BFloat16* sums) {
   const int64_t row = blockIdx.x, at = row * width + threadIdx.x;
   float speaker = 0, language = 0;
   if (!is_dropped(p, row)) {
     if (has_reference(p, row)) {
-      speaker = to_float(p.references[at]);
+      const float sum = rounded(sum_of_frames(p, row));
+      sums[at] = to_bfloat16(sum);
+      speaker = rounded(sum * to_unit(sum));
     } else if (p.speaker[row] >= 0) {
       const float value = to_float(p.speaker_table[static_cast<int64_t>(p.speaker[row]) * width + threadIdx.x]);
       speaker = rounded(value * to_unit(value));
@@ -39,22 +66,30 @@ __global__ void __launch_bounds__(block_width) choose(ConditionProblem p, BFloat
   condition[at] = to_bfloat16(speaker + language);
 }
 
-// The gradient of a table's vector: what its rows got, through the scaling to unit length.
-__device__ float through_unit(float value, float sum) {
+// The gradient of a vector before it was scaled to unit length.
+__device__ float through_unit(float value, float gradient) {
   const float scale = to_unit(value);
-  const float along = block_sum(value * sum) / width;
-  return scale * (sum - value * scale * scale * along);
+  const float along = block_sum(value * gradient) / width;
+  return scale * (gradient - value * scale * scale * along);
 }
 
 __global__ void __launch_bounds__(block_width)
-    gather_gradients(ConditionProblem p, const BFloat16* d_condition, ConditionGradients d) {
+    gather_gradients(ConditionProblem p, const BFloat16* d_condition, const BFloat16* sums, ConditionGradients d) {
   int64_t block = blockIdx.x;
   const auto gradient = [&](int64_t row) { return to_float(d_condition[row * width + threadIdx.x]); };
-  if (block < p.heard) {
-    d.references[block * width + threadIdx.x] = to_bfloat16(has_reference(p, block) ? gradient(block) : 0);
+  const int64_t parts = parts_of_frames(p);
+  if (block < p.heard * parts) {
+    const int64_t row = block / parts, first = block % parts * frames_per_block;
+    const bool used = has_reference(p, row);
+    BFloat16 value = {};
+    if (used) value = to_bfloat16(through_unit(to_float(sums[row * width + threadIdx.x]), gradient(row)));
+    for (int64_t frame = first; frame < min(first + frames_per_block, p.frames); ++frame) {
+      d.references[(row * p.frames + frame) * width + threadIdx.x] =
+          used && frame < p.reference_lengths[row] ? value : BFloat16{};
+    }
     return;
   }
-  block -= p.heard;
+  block -= p.heard * parts;
   const bool of_language = block >= p.speakers;
   if (of_language) block -= p.speakers;
   float sum = 0;
@@ -69,14 +104,14 @@ __global__ void __launch_bounds__(block_width)
 
 }  // namespace
 
-void condition_on_gpu(const ConditionProblem& problem, BFloat16* condition, StreamHandle stream) {
-  choose<<<static_cast<unsigned>(problem.rows), block_width, 0, stream>>>(problem, condition);
+void condition_on_gpu(const ConditionProblem& problem, BFloat16* condition, BFloat16* sums, StreamHandle stream) {
+  choose<<<static_cast<unsigned>(problem.rows), block_width, 0, stream>>>(problem, condition, sums);
 }
 
-void condition_backward_on_gpu(const ConditionProblem& problem, const BFloat16* d_condition,
+void condition_backward_on_gpu(const ConditionProblem& problem, const BFloat16* d_condition, const BFloat16* sums,
                                const ConditionGradients& gradients, StreamHandle stream) {
-  const auto blocks = static_cast<unsigned>(problem.heard + problem.speakers + problem.languages);
-  gather_gradients<<<blocks, block_width, 0, stream>>>(problem, d_condition, gradients);
+  const int64_t blocks = problem.heard * parts_of_frames(problem) + problem.speakers + problem.languages;
+  gather_gradients<<<static_cast<unsigned>(blocks), block_width, 0, stream>>>(problem, d_condition, sums, gradients);
 }
 
 }  // namespace myxtts

@@ -10,8 +10,9 @@ namespace {
 
 }  // namespace
 
-void condition_on_gpu(const ConditionProblem&, BFloat16*, StreamHandle) { missing(); }
-void condition_backward_on_gpu(const ConditionProblem&, const BFloat16*, const ConditionGradients&, StreamHandle) {
+void condition_on_gpu(const ConditionProblem&, BFloat16*, BFloat16*, StreamHandle) { missing(); }
+void condition_backward_on_gpu(const ConditionProblem&, const BFloat16*, const BFloat16*, const ConditionGradients&,
+                               StreamHandle) {
   missing();
 }
 
