@@ -16,6 +16,12 @@ class Stopwatch {
   double seconds() const { return static_cast<double>(now_ns() - start_ns_) * 1e-9; }
   double ms() const { return seconds() * 1e3; }
   void restart() { start_ns_ = now_ns(); }
+  // Seconds since the start or the lap before.
+  double lap() {
+    const double passed = seconds();
+    restart();
+    return passed;
+  }
 
  private:
   int64_t start_ns_ = now_ns();

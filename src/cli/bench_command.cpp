@@ -56,6 +56,7 @@ void add_bench_command(CLI::App& app, Program& program) {
   add_bench_loader(*bench, program);
   add_bench_step(*bench, program);
   add_bench_vocoder(*bench, program);
+  add_bench_synth(*bench, program);
 }
 
 }  // namespace myxtts

@@ -33,6 +33,7 @@ void add_bench_command(CLI::App& app, Program& program);
 void add_bench_loader(CLI::App& bench, Program& program);
 void add_bench_step(CLI::App& bench, Program& program);
 void add_bench_vocoder(CLI::App& bench, Program& program);
+void add_bench_synth(CLI::App& bench, Program& program);
 void add_diagnose_command(CLI::App& app, Program& program);
 void add_demo_data_command(CLI::App& app, Program& program);
 void add_completion_command(CLI::App& app, Program& program);

@@ -2,6 +2,7 @@
 
 #include "audio/clip.h"
 #include "audio/resample.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/workers.h"
@@ -135,8 +136,8 @@ std::vector<float> Synthesizer::reference_vector(const std::vector<fs::path>& cl
   return to_vector(rms_norm(sum));
 }
 
-std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOptions& options,
-                                    const Speaking& as) const {
+std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOptions& options, const Speaking& as,
+                                    SpeakingTimes* times) const {
   const VoiceDescription& description = state_->description;
   const std::string& language = as.language.empty() ? description.config.data.language : as.language;
   SpeakingAs speaker;
@@ -152,11 +153,15 @@ std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOpti
   const auto longest = static_cast<size_t>(state_->description.config.data.max_text_length);
   std::vector<float> samples;
   char mark = 0;  // that ended the sentence before
+  SpeakingTimes spent;
+  Stopwatch watch;
   for (const std::string& sentence : split_sentences(text, longest)) {
     const std::vector<uint16_t> tokens = tokens_of_text(description, sentence, language);
+    spent.tokens += watch.lap();
     if (tokens.empty()) continue;
     const at::Tensor mel =
         state_->voice.synthesize(state_->weights, {tokens.begin(), tokens.end()}, options, speaker).mel;
+    spent.mel += watch.lap();
     std::vector<float> sound;
     if (state_->vocoder) {
       sound = state_->vocoder->waveform(mel);
@@ -170,7 +175,9 @@ std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOpti
     append_speech(samples, sound, pause_after(mark) / options.speed, sample_rate());
     const std::vector<Clause> clauses = split_clauses(sentence);
     mark = clauses.empty() ? '\0' : clauses.back().mark;
+    spent.waveform += watch.lap();
   }
+  if (times) times->tokens += spent.tokens, times->mel += spent.mel, times->waveform += spent.waveform;
   if (samples.empty()) reject_input("synth", "there is nothing to say in \"{}\"", text);
   return samples;
 }

@@ -19,6 +19,11 @@ struct Speaking {
   std::string language = {};
 };
 
+// Where the time of speaking went, in seconds.
+struct SpeakingTimes {
+  double tokens = 0, mel = 0, waveform = 0;
+};
+
 // One thread at a time.
 class Synthesizer {
  public:
@@ -39,8 +44,9 @@ class Synthesizer {
   // The same for all checkpoints of a run: for speaker files.
   std::string fingerprint() const;
 
-  // A long text is spoken sentence by sentence.
-  std::vector<float> say(const std::string& text, const SynthesisOptions& options, const Speaking& as = {}) const;
+  // A long text is spoken sentence by sentence. `times` are added to, where they are wanted.
+  std::vector<float> say(const std::string& text, const SynthesisOptions& options, const Speaking& as = {},
+                         SpeakingTimes* times = nullptr) const;
 
  private:
   struct State;

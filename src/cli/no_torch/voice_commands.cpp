@@ -36,5 +36,6 @@ void add_diagnose_retracing(CLI::App& diagnose, Program& program) {
 }
 void add_bench_step(CLI::App& bench, Program& program) { add_missing(bench, program, "step", "a training step"); }
 void add_bench_vocoder(CLI::App& bench, Program& program) { add_missing(bench, program, "vocoder", "a vocoder alone"); }
+void add_bench_synth(CLI::App& bench, Program& program) { add_missing(bench, program, "synth", "text to samples"); }
 
 }  // namespace myxtts
