@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/workers.h"
 #include "cli/commands.h"
+#include "cli/torch/patience.h"
 #include "device/device.h"
 #include "diagnose/oscillation.h"
 #include "synth/synthesizer.h"
@@ -48,6 +49,7 @@ Measured measure(const Synthesizer& voice, const Options& options) {
 
 int bench_synth(const Options& options, const std::string& json_file, const Console& console) {
   if (options.repeats < 1) reject_input("bench", "--repeats is {}", options.repeats, way_out("give at least 1"));
+  if (options.device == "cpu") wait_without_spinning();
   const int device = options.device == "cpu" ? -1 : parse_device(options.device);
   const Synthesizer voice(find_voice(options.checkpoint), device, options.vocoder);
   const Measured measured = measure(voice, options);

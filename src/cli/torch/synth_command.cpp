@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/commands.h"
+#include "cli/torch/patience.h"
 #include "device/device.h"
 #include "synth/synthesizer.h"
 #include "synth/voice_file.h"
@@ -65,6 +66,7 @@ int synthesise(const Options& options, const Console& console) {
   SynthesisOptions how = options.how;
   how.solver = solver_named(options.solver);
   check_options(how);
+  if (options.device == "cpu") wait_without_spinning();
   const std::vector<std::string> texts =
       options.text_file.empty() ? std::vector{options.text} : read_lines(options.text_file);
   if (texts.empty()) reject_input("synth", "{} holds no text", options.text_file);
