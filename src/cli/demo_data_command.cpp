@@ -27,7 +27,9 @@ void add_demo_data_command(CLI::App& app, Program& program) {
       ->type_name("L,...");
   command->add_option("--texts", settings.texts, "what to say, one text per line, perhaps LANGUAGE|TEXT; for espeak-ng")
       ->type_name("FILE");
-  command->add_option("--voice", settings.voice, "formant (built in) or espeak-ng")
+  command
+      ->add_option("--voice", settings.voice,
+                   "formant (built in), espeak-ng, or espeak-ng+VARIANT for one of its variants")
       ->capture_default_str()
       ->type_name("");
   command->add_option("--format", settings.format, "wav, flac, mp3 or ogg")->capture_default_str()->type_name("");

@@ -1,7 +1,9 @@
+#include "artifacts/png.h"
 #include "audio/clip.h"
 #include "audio/resample.h"
 #include "audio/wav.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/workers.h"
 #include "cli/commands.h"
 #include "features/cpu/griffin_lim.h"
@@ -18,7 +20,7 @@ namespace myxtts {
 namespace {
 
 struct Options {
-  std::string in, out, resynth, vocoder, preset, config, device = "cpu";
+  std::string in, out, png, resynth, vocoder, preset, config, device = "cpu";
   bool list = false;
 };
 
@@ -56,6 +58,17 @@ void write_sound(const Options& options, const MelSpec& spec, const std::vector<
                options.vocoder.empty() ? "Griffin-Lim" : options.vocoder);
 }
 
+void write_picture(const Options& options, const Mel& mel, const Console& console) {
+  const int frames = static_cast<int>(mel.frames), bands = mel.n_mels;
+  std::vector<float> rows(mel.values.size());  // a row for each band
+  for (int frame = 0; frame < frames; ++frame) {
+    for (int band = 0; band < bands; ++band)
+      rows[static_cast<size_t>(band) * frames + frame] = mel.values[static_cast<size_t>(frame) * bands + band];
+  }
+  write_file_atomically(options.png, make_png_heatmap(rows, bands, frames, {.scale = 2}));
+  console.info("{}: that mel as a picture", options.png);
+}
+
 MelSpec spec_of(const Options& options) {
   ResolvedConfig config = load_config(options.config, "", {});
   if (!options.preset.empty()) config.values.data.mel_preset = options.preset;
@@ -64,8 +77,8 @@ MelSpec spec_of(const Options& options) {
 
 // Makes a log-mel of any origin audible.
 int resynthesise_file(const Options& options, const Console& console) {
-  if (options.resynth.empty() || !options.out.empty()) {
-    reject_input("mel", "{} is a mel already: it takes --resynth FILE and no OUT", options.in);
+  if (options.resynth.empty() || !options.out.empty() || !options.png.empty()) {
+    reject_input("mel", "{} is a mel already: it takes --resynth FILE, no OUT and no --png", options.in);
   }
   const MelSpec spec = spec_of(options);
   const Matrix matrix = read_npy(options.in);
@@ -98,6 +111,7 @@ int compute(const Options& options, const Console& console) {
                info.sample_rate == spec.sample_rate
                    ? ""
                    : fmt::format(", resampled from {} to {} Hz", info.sample_rate, spec.sample_rate));
+  if (!options.png.empty()) write_picture(options, mel, console);
   if (!sound.empty()) write_sound(options, spec, sound, console);
   return 0;
 }
@@ -109,6 +123,7 @@ void add_mel_command(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("mel", "one file's log-mel, float32 [frames, n_mels], as .npy");
   command->add_option("IN", options->in, "audio file, or a mel as .npy for --resynth")->type_name("");
   command->add_option("OUT", options->out, "file to write, .npy")->type_name("");
+  command->add_option("--png", options->png, "write the mel as a picture")->type_name("FILE");
   command->add_option("--resynth", options->resynth, "write what the mel sounds like, as .wav")->type_name("FILE");
   command->add_option("--vocoder", options->vocoder, "what makes it audible; without: Griffin-Lim")->type_name("FILE");
   command->add_option("--preset", options->preset, "convention [hifigan]; --list names them")->type_name("NAME");

@@ -16,7 +16,7 @@ struct DemoCorpusSettings {
   uint64_t seed = 1;
   std::vector<std::string> languages = {"en"};
   std::filesystem::path texts;    // what to say, one text per line, perhaps LANGUAGE|TEXT; empty: made-up sentences
-  std::string voice = "formant";  // or "espeak-ng", if installed
+  std::string voice = "formant";  // or, if espeak-ng is installed, "espeak-ng" or "espeak-ng+VARIANT"
   std::string format = "wav";     // wav, flac, mp3, ogg
   int sample_rate = 22050;
 };

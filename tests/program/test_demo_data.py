@@ -86,6 +86,16 @@ def test_espeak_speaks_the_same_texts(myxtts, tmp_path, language):
     assert rate == 16000 and np.sqrt(np.mean(samples**2)) > 0.01
 
 
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+def test_a_variant_of_espeak_is_one_voice(myxtts, tmp_path):
+    for name, voice in (("plain", "espeak-ng"), ("variant", "espeak-ng+f2")):
+        myxtts("demo-data", tmp_path / name, "--clips", 1, "--voice", voice)
+    sounds = [(tmp_path / name / "wavs" / "demo-00001.wav").read_bytes() for name in ("plain", "variant")]
+    assert sounds[0] != sounds[1]
+    assert "is one voice" in myxtts("demo-data", tmp_path / "x", "--voice", "espeak-ng+f2", "--speakers", 2, status=2).stderr
+    assert "--voice is 'espeak-ng+'" in myxtts("demo-data", tmp_path / "x", "--voice", "espeak-ng+", status=2).stderr
+
+
 def test_a_users_corpus_is_never_overwritten(myxtts, tmp_path):
     (tmp_path / "metadata.csv").write_text("mine|text\n")
     assert "another folder" in myxtts("demo-data", tmp_path, status=2).stderr

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import PIL.Image
 import pytest
 import soundfile
 from conftest import at_once
@@ -167,6 +168,15 @@ def test_resynth_is_at_the_presets_rate_and_the_same_each_time(myxtts, corpus, t
     assert (tmp_path / "a.wav").read_bytes() == (tmp_path / "b.wav").read_bytes()
     myxtts("mel", clip, tmp_path / "without.npy", "--preset", "vocos")
     assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "without.npy").read_bytes()
+
+
+def test_a_mel_as_a_picture_has_time_across_and_low_bands_at_the_bottom(myxtts, corpus, tmp_path):
+    myxtts("mel", corpus / "wavs" / "demo-00001.wav", tmp_path / "a.npy", "--png", tmp_path / "a.png")
+    mel = np.load(tmp_path / "a.npy")
+    grey = np.asarray(PIL.Image.open(tmp_path / "a.png").convert("L")).astype(float)[::2, ::2]
+    assert grey.shape == mel.T.shape
+    assert np.corrcoef(grey.ravel(), mel.T[::-1].ravel())[0, 1] > 0.95
+    assert "no --png" in myxtts("mel", tmp_path / "a.npy", "--resynth", tmp_path / "a.wav", "--png", tmp_path / "b.png", status=2).stderr
 
 
 def test_a_mel_from_a_file_becomes_the_same_sound(myxtts, corpus, tmp_path):
