@@ -9,7 +9,7 @@ build: ## build build/myxtts, the program alone
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset release
 	@cmake --build $(BUILD) -j $(JOBS) --target myxtts
 
-demo: build ## make a small corpus, train a voice on it for some minutes and let it speak
+demo: build ## the base voice speaks, learns a new voice in minutes, and a page plays it all
 	@tools/demo
 
 test: build ## build the tests and run them: units and the program
