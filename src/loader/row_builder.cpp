@@ -185,12 +185,8 @@ RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t 
     const CorpusClip clip = corpus_.clip(candidate);
     try {
       RowValues values = read(clip);
-      if (takes_crops_) {
-        values.length.mel_frames = static_cast<int32_t>(corpus_.mel.frames(crop_samples));
-        values.length.seconds = static_cast<double>(crop_samples) / corpus_.mel.sample_rate;
-        values.number = static_cast<int32_t>(candidate);
-        values.crop_frame = static_cast<int32_t>(crop_frame(batch, row, clip));
-      }
+      values.number = static_cast<int32_t>(candidate);
+      place_crop(batch, row, values);
       load_samples(clip);
       for (BadClip& one : bad) one.replaced_by = clip.id;
       batch.clips[row] = candidate;
@@ -208,6 +204,13 @@ RowValues RowBuilder::build(Batch& batch, std::byte* host, size_t row, uint32_t 
   }
   batch.clips[row] = no_clip;
   return {};
+}
+
+void RowBuilder::place_crop(const Batch& batch, size_t row, RowValues& values) const {
+  if (!takes_crops_) return;
+  values.length.mel_frames = static_cast<int32_t>(corpus_.mel.frames(crop_samples));
+  values.length.seconds = static_cast<double>(crop_samples) / corpus_.mel.sample_rate;
+  values.crop_frame = static_cast<int32_t>(crop_frame(batch, row, corpus_.clip(static_cast<size_t>(values.number))));
 }
 
 CorpusClip RowBuilder::crop(const Batch& batch, size_t row, const CorpusClip& clip) const {

@@ -92,6 +92,8 @@ class RowBuilder {
   // epoch, batch and row.
   CorpusClip crop(const Batch& batch, size_t row, const CorpusClip& clip) const;
   int64_t crop_frame(const Batch& batch, size_t row, const CorpusClip& clip) const;
+  // Says of a clip's values which crop of it the row holds; nothing where rows hold whole clips.
+  void place_crop(const Batch& batch, size_t row, RowValues& values) const;
 
   bool has_references() const { return references_.has_value(); }
   bool has_reference(const Batch& batch, size_t row) const;

@@ -238,6 +238,7 @@ class GpuBackend : public LoaderBackend {
       if (one.cached->state == CachedClip::State::here) {
         RowValues values = one.cached->values;
         values.reference_frames = cached_reference(slot, row);
+        builder_.place_crop(batch, row, values);  // another one than when the clip was read
         builder_.fill(batch, host, row, values);
         one.clip = one.cached->where;
         if (one.cached->host != nullptr) {

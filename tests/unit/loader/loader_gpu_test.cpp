@@ -86,24 +86,29 @@ TEST_F(LoaderOnGpu, references_agree_with_the_cpu_and_do_not_depend_on_workers_o
 TEST_F(LoaderOnGpu, crops_agree_with_the_cpu_and_do_not_depend_on_workers_or_cache) {
   const Corpus corpus = open();
   const BatchPlan plan(plan_crops(corpus.index, config.data, corpus.mel.frames(crop_samples)).shapes, 7);
-  const RowBuilder builder(corpus, plan, vocoder_arrays(), 1);
   const uint64_t batches = 3 * plan.batches_per_epoch();
-  std::vector<uint64_t> hashes;
-  for (const auto& [workers, cache, host_cache] :
-       {std::tuple{1, 0ULL, 0ULL}, {4, 400'000ULL, 0ULL}, {4, 0ULL, 400'000ULL}, {2, 1ULL << 30, 0ULL}}) {
-    LoaderOptions wanted = gpu(static_cast<size_t>(workers), cache, host_cache);
-    wanted.arrays = vocoder_arrays();
-    Loader loader(corpus, plan, wanted);
-    for (uint64_t i = 0; i < batches; ++i) {
-      const BatchLease loaded = loader.next();
-      const BatchLease got = copy_to_host(*loaded);
-      if (hashes.size() <= i) {
-        hashes.push_back(got->hash());
-        const BatchLease want = make_batch(builder, plan.batch(got->epoch, got->index), 2);
-        expect_near(*got, *want, "samples", 1e-5F);
-        expect_near(*got, *want, "mel", 1e-3F);
+  for (const std::vector<std::string>& arrays : {vocoder_arrays(), placed_vocoder_arrays()}) {
+    const RowBuilder builder(corpus, plan, arrays, 1);
+    std::vector<uint64_t> hashes;
+    for (const auto& [workers, cache, host_cache] :
+         {std::tuple{1, 0ULL, 0ULL}, {4, 400'000ULL, 0ULL}, {4, 0ULL, 400'000ULL}, {2, 1ULL << 30, 0ULL}}) {
+      LoaderOptions wanted = gpu(static_cast<size_t>(workers), cache, host_cache);
+      wanted.arrays = arrays;
+      Loader loader(corpus, plan, wanted);
+      for (uint64_t i = 0; i < batches; ++i) {
+        const BatchLease loaded = loader.next();
+        const BatchLease got = copy_to_host(*loaded);
+        if (hashes.size() <= i) {
+          hashes.push_back(got->hash());
+          const BatchLease want = make_batch(builder, plan.batch(got->epoch, got->index), 2);
+          expect_near(*got, *want, "samples", 1e-5F);
+          expect_near(*got, *want, "mel", 1e-3F);
+          if (arrays.size() > vocoder_arrays().size()) {
+            ASSERT_TRUE(same_values<int32_t>(*got, *want, "crop"));
+          }
+        }
+        ASSERT_EQ(got->hash(), hashes[i]) << workers << " workers, cache " << cache << ", batch " << i;
       }
-      ASSERT_EQ(got->hash(), hashes[i]) << workers << " workers, cache " << cache << ", batch " << i;
     }
   }
 }
