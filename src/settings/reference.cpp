@@ -94,6 +94,7 @@ class Writer {
   std::string allowed(const Setting& setting) const {
     std::string text = kind(setting);
     if (!setting.automatic.empty()) text += words_.or_word + code(setting.automatic);
+    if (!setting.off.empty()) text += words_.or_word + code(setting.off);
     return text;
   }
 

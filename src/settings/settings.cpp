@@ -44,6 +44,7 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 
 // The number that stands for the word for automatic.
 int64_t automatic_number(const Setting& setting) { return static_cast<int64_t>(setting.min) - 1; }
+int64_t off_number(const Setting& setting) { return static_cast<int64_t>(setting.min) - 2; }
 double automatic_fraction(const Setting& setting) { return setting.min > 0 ? 0.0 : setting.min - 1; }
 
 // Writes the value and returns true, or returns false and leaves it.
@@ -53,6 +54,7 @@ bool store(const Setting& setting, Config& config, const std::string& text) {
       Overloaded{[&](bool* value) { return parse_bool(text, *value); },
                  [&](int64_t* value) {
                    if (automatic) return *value = automatic_number(setting), true;
+                   if (!setting.off.empty() && text == setting.off) return *value = off_number(setting), true;
                    int64_t number = 0;
                    if (!parse_number(text, number) || !in_limits(setting, static_cast<double>(number))) return false;
                    return *value = number, true;
@@ -120,6 +122,7 @@ std::string value_text(const Setting& setting, const Config& config) {
   return std::visit(
       Overloaded{[](const bool* value) { return std::string(*value ? "true" : "false"); },
                  [&](const int64_t* value) {
+                   if (!setting.off.empty() && *value == off_number(setting)) return setting.off;
                    const bool automatic = !setting.automatic.empty() && *value == automatic_number(setting);
                    return automatic ? setting.automatic : fmt::format("{}", *value);
                  },
@@ -146,6 +149,7 @@ std::string allowed_text(const Setting& setting) {
                              : std::isinf(setting.max)
                                  ? fmt::format("{} of at least {}", noun, setting.min)
                                  : fmt::format("{} from {} to {}", noun, setting.min, setting.max);
+    if (!setting.off.empty()) return fmt::format("{}, {} or {}", kind, setting.automatic, setting.off);
     return setting.automatic.empty() ? kind : fmt::format("{}, or {}", kind, setting.automatic);
   };
   Config any;

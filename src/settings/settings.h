@@ -46,6 +46,7 @@ struct Setting {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   std::string automatic = {};  // the word for "not a number": "auto" or "none"; the number stored is `min` - 1
+  std::string off = {};        // the word for "never" of a whole number; the number stored is `min` - 2
   std::vector<std::string> choices = {};        // of a text; empty: any
   bool (*valid)(const std::string&) = nullptr;  // of a text; `choices` are then patterns, such as "cuda:N"
   Command commands = {};                        // those that take its flag, or use it if it has none

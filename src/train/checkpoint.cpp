@@ -44,6 +44,7 @@ std::string to_text(const RunPosition& at) {
                                    {"plan", at.plan},
                                    {"best_validation", finite(at.best_validation)},
                                    {"validations_without_progress", at.validations_without_progress},
+                                   {"last_validation", at.last_validation},
                                    {"seconds", at.seconds}};
   return position.dump();
 }
@@ -57,6 +58,7 @@ RunPosition position_from(const std::string& text) {
   position.plan = json.at("plan");
   if (!json.at("best_validation").is_null()) position.best_validation = json.at("best_validation");
   position.validations_without_progress = json.at("validations_without_progress");
+  position.last_validation = json.value("last_validation", int64_t{0});  // not in checkpoints of 0.1
   position.seconds = json.at("seconds");
   return position;
 }

@@ -24,7 +24,8 @@ struct RunPosition {
   uint64_t plan = 0;              // hash of what the batches follow from; another plan begins its epoch anew
   double best_validation = std::numeric_limits<double>::infinity();
   int64_t validations_without_progress = 0;
-  double seconds = 0;  // of training, over all sessions
+  int64_t last_validation = 0;  // step
+  double seconds = 0;           // of training, over all sessions
 };
 
 struct CheckpointHeader {

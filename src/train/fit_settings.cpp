@@ -18,6 +18,8 @@ double learning_rate_for(double hours, const ModelSize& size, bool fine_tuned) {
   return rate * std::min(1.0, measured_width / static_cast<double>(size.decoder_width));
 }
 
+constexpr int64_t never = -1;  // of early_stopping
+
 int64_t steps_for(double hours, bool fine_tuned) {
   const double of_an_hour = fine_tuned ? 8'000 : 20'000, fewest = fine_tuned ? 1'000 : 5'000;
   constexpr double most = 400'000, rounded_to = 100;
@@ -34,6 +36,7 @@ Config fit_settings(Config config, double hours, bool fine_tuned) {
     const bool tuned = !training.teacher.empty();
     if (training.learning_rate <= 0) training.learning_rate = tuned ? 1e-4 : 5e-4;
     if (training.epochs == 0 && training.max_steps == 0) training.max_steps = tuned ? 10'000 : 100'000;
+    if (training.early_stopping == 0) training.early_stopping = never;
     return config;
   }
   if (training.dropout < 0) training.dropout = dropout_for(hours);
@@ -41,6 +44,7 @@ Config fit_settings(Config config, double hours, bool fine_tuned) {
   if (training.learning_rate <= 0)
     training.learning_rate = learning_rate_for(hours, model_size(config.model.size), fine_tuned);
   if (training.epochs == 0 && training.max_steps == 0) training.max_steps = steps_for(hours, fine_tuned);
+  if (training.early_stopping == 0 && !fine_tuned) training.early_stopping = never;
   return config;
 }
 

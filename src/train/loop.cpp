@@ -27,8 +27,7 @@ size_t index_of_loss(const std::vector<std::string>& names) {
 Loop::Loop(const LoopParts& parts, const RunPosition& position, const std::atomic<bool>& stop)
     : parts_(parts), stop_(stop), position_(position), monitor_(parts.plan.signatures()) {
   summary_.steps.total = parts.plan.total_steps;
-  summary_.stopped_early =
-      config().early_stopping > 0 && position_.validations_without_progress >= config().early_stopping;
+  summary_.stopped_early = stops_early();
 }
 
 const Corpus& Loop::validation_corpus() const {
@@ -204,9 +203,12 @@ void Loop::drain() {
 bool Loop::validation_due(bool epoch_ended) const {
   if (parts_.plan.validation.batches_per_epoch() == 0) return false;
   if (config().validate_every > 0) return due(config().validate_every);
-  constexpr int64_t most = 50;  // in a run: an epoch of a small corpus is over in a moment
-  const bool long_ago = position_.step - last_validation_ >= parts_.plan.total_steps / most;
+  const bool long_ago = position_.step - position_.last_validation >= parts_.plan.validation_interval;
   return (epoch_ended && long_ago) || position_.step == parts_.plan.total_steps;
+}
+
+bool Loop::stops_early() const {
+  return parts_.plan.patience > 0 && position_.validations_without_progress >= parts_.plan.patience;
 }
 
 // A short pass: few batches ahead, no caches, nothing to tune.
@@ -240,7 +242,7 @@ std::vector<double> Loop::evaluate() {
 }
 
 bool Loop::validate() {
-  last_validation_ = position_.step;
+  position_.last_validation = position_.step;
   const std::vector<double> values = evaluate();
   const std::vector<std::string> losses = parts_.step.loss_names(), names = parts_.step.evaluated_names();
   StepMetrics metrics;
@@ -261,8 +263,9 @@ bool Loop::validate() {
   parts_.log.say("step {}: validation loss {:.4f}{}{}", position_.step, values[loss], measured,
                  improved ? ", the best so far" : "");
   if (config().sample_every == 0) sample();
-  if (config().early_stopping > 0 && position_.validations_without_progress >= config().early_stopping) {
-    parts_.log.say("stopped early: {} validations in a row were no better", position_.validations_without_progress);
+  if (stops_early()) {
+    parts_.log.say("stopped early at step {}: {} validations in a row did not improve on {} {:.4f}", position_.step,
+                   position_.validations_without_progress, in_words(names[decisive]), position_.best_validation);
     summary_.stopped_early = true;
   }
   return improved;

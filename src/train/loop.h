@@ -37,6 +37,7 @@ class Loop {
   at::Device device() const;
   bool due(int64_t every) const { return every > 0 && position_.step % every == 0; }
   bool validation_due(bool epoch_ended) const;
+  bool stops_early() const;
   int64_t captures() const;
 
   std::unique_ptr<BatchSource> open_training_feed();
@@ -56,7 +57,6 @@ class Loop {
   const LoopParts parts_;
   const std::atomic<bool>& stop_;
   RunPosition position_;
-  int64_t last_validation_ = 0;  // step
   StepMeter meter_;
   RetraceMonitor monitor_;
   double learning_rate_ = 0;

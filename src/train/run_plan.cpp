@@ -30,6 +30,19 @@ std::vector<Shape> validation_shapes(const ShapePlan& shapes, const Corpus* vali
   return fitted;
 }
 
+// A third of the run's validations: by then a third of its steps is over. Few validations are too noisy to judge by.
+int64_t automatic_patience(const RunPlan& plan, const TrainingConfig& training) {
+  constexpr int64_t fewest = 5, share = 3;
+  const auto up = [](int64_t number, int64_t by) { return (number + by - 1) / by; };
+  int64_t interval = training.validate_every;
+  if (interval == 0) {
+    const auto batches = static_cast<int64_t>(plan.training.batches_per_epoch());
+    const int64_t epoch = std::max<int64_t>(1, batches / training.gradient_accumulation_steps);
+    interval = epoch * std::max<int64_t>(1, up(plan.validation_interval, epoch));
+  }
+  return std::max(fewest, up(plan.total_steps / interval, share));
+}
+
 }  // namespace
 
 std::vector<StepSignature> RunPlan::signatures() const {
@@ -73,6 +86,12 @@ RunPlan plan_run(const Config& config, const Corpus& corpus, const Corpus* valid
   constexpr int64_t max_automatic_warmup = 1000;
   plan.warmup_steps =
       training.warmup_steps >= 0 ? training.warmup_steps : std::min(max_automatic_warmup, plan.total_steps / 10);
+  constexpr int64_t most_validations = 50;  // in a run: an epoch of a small corpus is over in a moment
+  plan.validation_interval = plan.total_steps / most_validations;
+  if (plan.validation.batches_per_epoch() > 0) {
+    plan.patience = training.early_stopping == 0 ? automatic_patience(plan, training)
+                                                 : std::max<int64_t>(0, training.early_stopping);
+  }
   return plan;
 }
 

@@ -21,7 +21,9 @@ struct RunPlan {
   BatchPlan training, validation;  // `validation` visits every clip that is held out
   bool static_shapes = true;
   int64_t total_steps = 0, warmup_steps = 0;
-  uint64_t hash = 0;  // of the seed, the shapes and their clips
+  int64_t validation_interval = 0;  // steps, at least, between validations at the ends of epochs
+  int64_t patience = 0;             // validations without improvement after which the run stops early; 0: it does not
+  uint64_t hash = 0;                // of the seed, the shapes and their clips
 
   std::vector<StepSignature> signatures() const;  // declared; none without static shapes
   // Batches since the start of the run: what is random in a batch follows from this number.

@@ -223,6 +223,7 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
     log.say("{} in {}, condition dropout {}", counted(description.speakers.size(), "speaker"),
             counted(description.languages.size(), "language"), training.condition_dropout);
   }
+  if (plan.patience > 0) log.say("stops early after {} validations in a row without improvement", plan.patience);
   if (resumed) position = begin_position(*resumed, plan, log);
   log.set_settings(report_settings(input, plan, parameters, device));
   write_file_atomically(folder / "config.yaml", config_to_yaml(description.config));
@@ -234,7 +235,7 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
 }  // namespace
 
 TrainSummary train(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
-  const Config config = fit_settings(input.config, input.corpus.index.summary().hours());
+  const Config config = fit_settings(input.config, input.corpus.index.summary().hours(), !input.from.empty());
   try {
     return run({config, input.corpus, input.validation, input.mode, input.reset, input.voice, input.from, input.origin,
                 input.teacher},

@@ -96,6 +96,30 @@ def test_fine_tuning_takes_weights_over_by_name(myxtts, voices, tmp_path):
     assert "there is no" in myxtts(*train, "--from", tmp_path / "none", "--reset-training", status=2).stderr
 
 
+def test_fine_tuning_stops_early_and_resumes_to_the_same_end(myxtts, voices, tmp_path):
+    """With a learning rate that changes nothing, no validation is better than the first."""
+    config = tmp_path / "still.yaml"
+    config.write_text("training: {validate_every: 1, checkpoint_every: 4, keep_checkpoints: 9, log_every: 1, sample_every: 1000, learning_rate: 1e-12}\n")
+    more = ("--train-data", voices / "corpus", "--from", voices / "run", "--config", config, *TRAIN)
+    train = ("train", *more, "--checkpoint-dir", tmp_path / "run", "--max-steps", 15)
+    done = myxtts(*train, "--json", tmp_path / "whole.json")
+    assert "stops early after 5 validations in a row without improvement" in done.stdout
+    assert "stopped early at step 6: 5 validations in a row did not improve on mel distance" in done.stdout
+    whole = json.loads((tmp_path / "whole.json").read_text())
+    assert whole["stopped_early"] and not whole["interrupted"] and whole["steps"] == 6 and whole["total_steps"] == 15
+    assert "nothing to do: it stopped early" in myxtts(*train).stdout
+    # A third of the validations of a longer run are more, so it trains on.
+    shutil.copytree(tmp_path / "run", tmp_path / "cut")
+    assert "stopped early at step 7: 6 validations" in myxtts(*train[:-1], 18).stdout
+    # Cut off after step 4 it stops at the same step, with the same bits.
+    (tmp_path / "cut" / "step-00000006.safetensors").unlink()
+    myxtts("train", *more, "--checkpoint-dir", tmp_path / "cut", "--max-steps", 15, "--json", tmp_path / "cut.json")
+    assert json.loads((tmp_path / "cut.json").read_text())["steps"] == 6
+    assert_same_weights(tmp_path / "cut" / "step-00000006.safetensors", tmp_path / "run" / "step-00000006.safetensors")
+    config.write_text(config.read_text().replace("validate_every", "early_stopping: none, validate_every"))
+    assert "done: 9 of 9 steps" in myxtts(*train[:-1], 9).stdout
+
+
 def test_balanced_speakers_come_equally_often(myxtts, tmp_path):
     myxtts("demo-data", tmp_path / "corpus", "--clips", 40, "--speakers", 2)
     manifest = tmp_path / "corpus" / "manifest.jsonl"

@@ -108,6 +108,24 @@ def test_stopped_and_resumed_it_ends_with_the_same_bits(myxtts, tiny, whole):
     assert steps == sorted(set(steps)) and steps[-1] == 12
 
 
+def test_a_resumed_run_does_not_validate_sooner(myxtts, tmp_path):
+    """An epoch is a few steps here, and in a run of 1000 at least 20 lie between validations."""
+    myxtts("demo-data", tmp_path / "corpus", "--clips", 8, "--seed", 5)
+    config = tmp_path / "config.yaml"
+    config.write_text("data: {text_tokens: characters, val_share: 0.2}\ntraining: {checkpoint_every: 5, sample_every: 5000}\n")
+    run = tmp_path / "run"
+    train = ["train", "--train-data", tmp_path / "corpus", "--config", config, "--checkpoint-dir", run, "--batch-size", 2, "--shape-buckets", 1,
+             "--max-mel-frames", 400, "--max-steps", 1000]
+    for steps in (26, 46):
+        process = subprocess.Popen([BINARY, *map(str, train)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for_steps(process, run, steps)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=HANG_S) == 0
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    validated = [line["step"] for line in lines if "validation_loss" in line]
+    assert len(validated) >= 2 and min(np.diff(validated)) >= 20, validated
+
+
 def wait_for_steps(process, run, steps):
     while process.poll() is None:
         if run.exists() and len(list(run.glob("step-*.safetensors"))) > 0:

@@ -79,7 +79,7 @@ void print(const TrainSummary& summary, const Console& console) {
   if (steps.this_session == 0) {
     console.info("nothing to do: {}",
                  summary.stopped_early
-                     ? "it stopped early, as training.early_stopping says"
+                     ? "it stopped early; training.early_stopping: none trains on"
                      : fmt::format("all {} steps are done; more of them with --epochs or --max-steps", steps.done));
   } else {
     console.info("{} {} of {} steps in {}; loss {:.4f} at first, {:.4f} at last; input wait {:.2f} %; {} retraces",

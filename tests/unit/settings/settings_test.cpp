@@ -71,6 +71,17 @@ std::vector<std::string> faults_of(const std::vector<Setting>& rows) {
 
 TEST(Settings, no_row_is_broken) { EXPECT_EQ(faults_of(all_settings()), std::vector<std::string>{}); }
 
+TEST(Settings, a_whole_number_may_have_a_word_for_never) {
+  const Setting& setting = *find_setting("training.early_stopping");
+  ResolvedConfig config;
+  for (const std::string text : {"auto", "none", "3"}) {
+    set_value(config, setting, text, {});
+    EXPECT_EQ(value_text(setting, config.values), text);
+  }
+  EXPECT_THROW(set_value(config, setting, "-1", {}), Error);
+  EXPECT_EQ(allowed_text(setting), "a whole number of at least 1, auto or none");
+}
+
 TEST(Settings, a_broken_row_is_found) {
   const auto fault = [](std::string_view name, void (*break_row)(Setting&)) {
     std::vector<Setting> rows = all_settings();

@@ -31,6 +31,8 @@ class Checkpoints : public testing::Test {
     header.position.step = 12;
     header.position.epoch = 3;
     header.position.batch = 4;
+    header.position.validations_without_progress = 2;
+    header.position.last_validation = 11;
     header.position.plan = 0xFFFFFFFFFFFFFFF1ULL;
     fs::remove_all(folder);
     fs::create_directories(folder);
@@ -50,6 +52,8 @@ TEST_F(Checkpoints, come_back_as_they_were) {
   const CheckpointHeader read = read_checkpoint_header(folder / "a.safetensors");
   EXPECT_EQ(read.position.step, 12);
   EXPECT_EQ(read.position.plan, header.position.plan);
+  EXPECT_EQ(read.position.validations_without_progress, 2);
+  EXPECT_EQ(read.position.last_validation, 11);
   EXPECT_TRUE(std::isinf(read.position.best_validation));
   const VoiceDescription described = VoiceDescription::from_metadata(read.metadata, "a.safetensors");
   EXPECT_EQ(described.config.data.language, "fa");

@@ -34,6 +34,18 @@ TEST(FitSettings, ask_for_less_of_a_voice_that_begins_with_another) {
   EXPECT_EQ(fit_settings(Config(), 1e-4, true).training.max_steps, 1000);
 }
 
+TEST(FitSettings, stop_early_by_themselves_only_what_begins_with_another) {
+  constexpr int64_t automatic = 0, never = -1;
+  EXPECT_EQ(fitted(1).early_stopping, never);
+  EXPECT_EQ(fit_settings(Config(), 1, true).training.early_stopping, automatic);
+  Config vocoder;
+  vocoder.training.target = "vocoder";
+  EXPECT_EQ(fit_settings(vocoder, 1, true).training.early_stopping, never);
+  TrainingConfig training;
+  training.early_stopping = 7;
+  EXPECT_EQ(fitted(1, "small", training).early_stopping, 7);
+}
+
 TEST(FitSettings, leave_what_is_set) {
   TrainingConfig training;
   training.dropout = 0, training.learning_rate = 1e-4, training.epochs = 7;
