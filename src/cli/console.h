@@ -49,7 +49,8 @@ class Console {
   ConsoleSettings settings_;
 };
 
-// "label [=====     ] 512/1000  3.2 s left". Redrawn at most ten times a second; gone when destroyed.
+// "label [=====     ] 512/1000  3 s left"; a status takes the place of the time left. Cut to the terminal. Redrawn at
+// most ten times a second; gone when destroyed.
 class ProgressBar {
  public:
   ProgressBar(const Console& console, std::string label, uint64_t total);

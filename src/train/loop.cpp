@@ -1,8 +1,8 @@
 #include "train/loop.h"
 
-#include "base/clock.h"
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/time_left.h"
 #include "model/torch_device.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ TrainSummary Loop::run() {
   if (device().is_cuda()) {
     meter_.watch_gpu(device().index(), [this](const std::string& text) { parts_.log.warn("{}", text); });
   }
-  const Stopwatch session;
+  session_.restart();
   meter_.begin(source->stats());
   while (position_.step < parts_.plan.total_steps && !stop_ && !summary_.stopped_early) {
     const bool epoch_ended = one_step(*source);
@@ -60,15 +60,21 @@ TrainSummary Loop::run() {
     const bool improved = validation_due(epoch_ended) && validate();
     if (due(config().sample_every)) sample();
     if (due(config().checkpoint_every) || improved) save(improved);
-    parts_.log.show_progress(position_.step, parts_.plan.total_steps, last_);
+    parts_.log.show_progress(progress());
   }
   summary_.interrupted = stop_ && position_.step < parts_.plan.total_steps;
   if (meter_.steps() > 0) begin_log(source->stats());
   if (pending_) finish_log();  // waits for the last step
-  summary_.seconds = session.seconds();
-  summary_.input_wait = session.seconds() > 0 ? meter_.waited_s() / session.seconds() : 0;
+  summary_.seconds = session_.seconds();
+  summary_.input_wait = summary_.seconds > 0 ? meter_.waited_s() / summary_.seconds : 0;
   end();
   return summary_;
+}
+
+TrainProgress Loop::progress() const {
+  const auto done = static_cast<double>(std::max<int64_t>(1, summary_.steps.this_session));
+  const auto left = static_cast<double>(parts_.plan.total_steps - position_.step);
+  return {position_.step, parts_.plan.total_steps, session_.seconds() / done * left, distortion_, last_};
 }
 
 void Loop::end() {
@@ -183,7 +189,7 @@ void Loop::finish_log() {
   if (summary_.losses.first == 0) summary_.losses.first = loss;
   summary_.losses.last = loss;
   summary_.steps.skipped = static_cast<int64_t>(values.skipped_total);
-  parts_.log.show_logged(metrics);
+  parts_.log.show_logged(progress());
   if (values.skipped_in_a_row >= static_cast<double>(config().skipped_steps_limit)) {
     save(false);
     parts_.checkpoints.finish();
@@ -252,6 +258,7 @@ bool Loop::validate() {
     metrics.add(names[i] == "loss" ? "validation_loss" : "validation_" + part, "validation/" + part, values[i]);
   }
   parts_.log.add(metrics);
+  distortion_ = metrics.value("validation_cepstral_distortion");
   const size_t loss = index_of_loss(names), decisive = names.size() > losses.size() ? losses.size() : loss;
   const bool improved = values[decisive] < position_.best_validation;
   if (improved) position_.best_validation = values[decisive];
@@ -260,8 +267,9 @@ bool Loop::validate() {
   for (size_t i = losses.size(); i < names.size(); ++i) {
     measured += fmt::format(", {} {:.4f}", in_words(names[i]), values[i]);
   }
-  parts_.log.say("step {}: validation loss {:.4f}{}{}", position_.step, values[loss], measured,
-                 improved ? ", the best so far" : "");
+  const bool last = position_.step >= parts_.plan.total_steps;
+  parts_.log.say("step {}: validation loss {:.4f}{}{}{}", position_.step, values[loss], measured,
+                 improved ? ", the best so far" : "", last ? "" : "; " + time_left_text(progress().seconds_left));
   if (config().sample_every == 0) sample();
   if (stops_early()) {
     parts_.log.say("stopped early at step {}: {} validations in a row did not improve on {} {:.4f}", position_.step,

@@ -2,6 +2,7 @@
 // The thread that trains.
 #pragma once
 
+#include "base/clock.h"
 #include "loader/feed.h"
 #include "train/run_checkpoints.h"
 #include "train/run_log.h"
@@ -10,6 +11,7 @@
 #include "train/step_meter.h"
 
 #include <atomic>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -47,6 +49,7 @@ class Loop {
   void check_signature(const TensorMap& batch, bool validation);
   void begin_log(const LoaderStats& loader);
   void finish_log();
+  TrainProgress progress() const;
   void drain();
   std::vector<double> evaluate();
   bool validate();  // whether it is the best so far
@@ -61,8 +64,10 @@ class Loop {
   RetraceMonitor monitor_;
   double learning_rate_ = 0;
   int64_t sampled_step_ = -1;
-  StepMetrics last_;                    // logged
-  std::optional<StepMetrics> pending_;  // waits for its losses
+  Stopwatch session_;
+  double distortion_ = std::numeric_limits<double>::quiet_NaN();  // of the newest validation
+  StepMetrics last_;                                              // logged
+  std::optional<StepMetrics> pending_;                            // waits for its losses
   TrainSummary summary_;
 };
 

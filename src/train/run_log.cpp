@@ -63,12 +63,12 @@ void RunLog::add_replaced(const Batch& batch) {
   }
 }
 
-void RunLog::show_logged(const StepMetrics& metrics) const {
-  if (listener_.logged) listener_.logged(metrics);
+void RunLog::show_logged(const TrainProgress& progress) const {
+  if (listener_.logged) listener_.logged(progress);
 }
 
-void RunLog::show_progress(int64_t step, int64_t total, const StepMetrics& last) const {
-  if (listener_.step) listener_.step(step, total, last);
+void RunLog::show_progress(const TrainProgress& progress) const {
+  if (listener_.step) listener_.step(progress);
 }
 
 void RunLog::write_report() {

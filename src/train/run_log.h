@@ -42,8 +42,8 @@ class RunLog {
   void add_samples(int64_t step, Samples samples);
   void add_replaced(const Batch& batch);
 
-  void show_logged(const StepMetrics& metrics) const;
-  void show_progress(int64_t step, int64_t total, const StepMetrics& last) const;
+  void show_logged(const TrainProgress& progress) const;
+  void show_progress(const TrainProgress& progress) const;
 
   // Settings are shown in the report, in this order.
   void set_settings(std::vector<std::pair<std::string, std::string>> settings) { settings_ = std::move(settings); }

@@ -26,11 +26,18 @@ struct TrainInput {
   std::filesystem::path teacher = {};  // a voice on whose mels a vocoder is trained; the corpus is numbered as it says
 };
 
+// How far a run is.
+struct TrainProgress {
+  int64_t step = 0, total = 0;
+  double seconds_left = 0;    // by the speed of this session, validations and samples included
+  double distortion = 0;      // cepstral, of the newest validation; NaN if there was none
+  const StepMetrics& logged;  // the newest; its step is 0 if there are none
+};
+
 // What a run reports while it trains; called from the thread that trains.
 struct TrainListener {
   std::function<void(const std::string&)> say, warn;  // also from other threads
-  std::function<void(int64_t step, int64_t total, const StepMetrics& last)> step;
-  std::function<void(const StepMetrics&)> logged;
+  std::function<void(const TrainProgress&)> step, logged;
 };
 
 struct TrainSummary {

@@ -1,4 +1,5 @@
 """Training, resuming and speaking, with the real binary on a small corpus."""
+import fcntl
 import json
 import os
 import random
@@ -6,7 +7,9 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
 import wave
 
@@ -268,6 +271,30 @@ def test_accumulation_and_a_validation_corpus(myxtts, tiny, tmp_path):
     assert "validation loss" in done.stdout
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if "loss" in line] == [2, 4]
+
+
+def test_progress_shows_the_distortion_and_the_end(myxtts, tiny, tmp_path):
+    end = r"ends about (\S+ )?\d\d:\d\d, [\w ]+ left"  # with a date before midnight
+    lines = myxtts(*arguments(tiny, tmp_path / "plain", 6, "--no-progress")).stdout.splitlines()
+    assert any(re.match(rf"step 2/6  loss [\d.]+  {end}  epoch ", line) for line in lines), lines
+    assert any(re.match(rf"step 4: validation loss .*, cepstral distortion [\d.]+, the best so far; {end}$", line) for line in lines), lines
+    # On a terminal, after a validation, in one line that is never wider than it.
+    columns = 80
+    main, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    done = subprocess.Popen([BINARY, *map(str, arguments(tiny, tmp_path / "terminal", 6))], stdout=subprocess.DEVNULL, stderr=terminal)
+    os.close(terminal)
+    shown = b""
+    try:
+        while part := os.read(main, 4096):
+            shown += part
+    except OSError:  # the program has closed its end
+        pass
+    os.close(main)
+    assert done.wait(timeout=HANG_S) == 0
+    drawn = [line for line in shown.decode().split("\r\x1b[K") if line.startswith("training [")]
+    assert drawn and max(map(len, drawn)) == columns
+    assert any(re.match(rf"training \[[= ]{{10}}\] 4/6  loss [\d.]+  MCD [\d.]+  ends about ", line) for line in drawn), drawn
 
 
 def samples(path):

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/files.h"
+#include "base/time_left.h"
 #include "cli/session_console.h"
 #include "session/torch/train_session.h"
 
@@ -37,21 +38,18 @@ void catch_signals() {
   ::sigaction(SIGTERM, &action, nullptr);
 }
 
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<int64_t>(seconds);
-  if (whole >= 3600) return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
-  if (whole >= 60) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} s", whole);
-}
-
-// Epoch, loss, speed, input wait, GPU busy and retraces, as far as they are known.
-std::string status_text(const StepMetrics& last) {
-  if (last.step == 0) return "";
-  const double busy = last.value("gpu_busy");
-  return fmt::format("epoch {}  loss {:.3f}  {:.1f} clips/s  {:.0f} s audio/s  wait {:.1f} %  {}retraces {:.0f}",
-                     last.epoch, last.value("loss"), last.value("samples_per_s"), last.value("audio_s_per_s"),
-                     100 * last.value("input_wait_ms") / std::max(1e-9, last.value("step_ms")),
-                     std::isnan(busy) ? "" : fmt::format("GPU {:.0f} %  ", 100 * busy), last.value("retraces"));
+// What matters most comes first: a narrow terminal cuts off the end.
+std::string status_text(const TrainProgress& now) {
+  const StepMetrics& logged = now.logged;
+  std::string end = time_left_text(now.seconds_left);
+  if (logged.step == 0) return end;
+  const double busy = logged.value("gpu_busy");
+  return fmt::format("loss {:.3f}  {}{}  epoch {}  {:.1f} clips/s  {:.0f} s audio/s  wait {:.1f} %  {}retraces {:.0f}",
+                     logged.value("loss"),
+                     std::isnan(now.distortion) ? "" : fmt::format("MCD {:.2f}  ", now.distortion), end, logged.epoch,
+                     logged.value("samples_per_s"), logged.value("audio_s_per_s"),
+                     100 * logged.value("input_wait_ms") / std::max(1e-9, logged.value("step_ms")),
+                     std::isnan(busy) ? "" : fmt::format("GPU {:.0f} %  ", 100 * busy), logged.value("retraces"));
 }
 
 // On a terminal a progress bar, elsewhere a line every ten seconds.
@@ -59,17 +57,17 @@ TrainListener listener_of(SessionConsole& session, const Console& console) {
   TrainListener listener;
   listener.say = [&session](const std::string& text) { session.say(text); };
   listener.warn = [&session](const std::string& text) { session.warn(text); };
-  listener.step = [&session](int64_t step, int64_t total, const StepMetrics& last) {
-    session.progress("training", static_cast<uint64_t>(step), static_cast<uint64_t>(total), status_text(last));
+  listener.step = [&session](const TrainProgress& now) {
+    session.progress("training", static_cast<uint64_t>(now.step), static_cast<uint64_t>(now.total), status_text(now));
   };
   if (console.shows_progress()) return listener;
   const auto since = std::make_shared<Stopwatch>();
   const auto first = std::make_shared<bool>(true);
-  listener.logged = [&session, since, first](const StepMetrics& metrics) {
+  listener.logged = [&session, since, first](const TrainProgress& now) {
     constexpr double every_s = 10;
     if (!std::exchange(*first, false) && since->seconds() < every_s) return;
     since->restart();
-    session.say(fmt::format("step {}  {}", metrics.step, status_text(metrics)));
+    session.say(fmt::format("step {}/{}  {}", now.logged.step, now.total, status_text(now)));
   };
   return listener;
 }
