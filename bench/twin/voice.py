@@ -18,7 +18,7 @@ ENCODER_KERNEL, DECODER_KERNEL, DURATION_KERNEL, DURATION_LAYERS = 5, 7, 3, 2
 DURATION_DROPOUT, MAX_DURATION_DROPOUT = 5, 0.5  # times the rate of the rest, and its limit
 # First dropout site of each part; a stack has two per block.
 EMBEDDING_SITE, DURATION_SITE, ENCODER_SITE, DECODER_SITE, REFERENCE_SITE = 0, 100, 1000, 2000, 3000
-CONDITION_WIDTH, REFERENCE_BLOCKS = 256, 2
+CONDITION_WIDTH, REFERENCE_WINDOW, REFERENCE_FACTOR = 256, 7, 8
 MIN_SIGMA = 1e-4  # noise that is left at the flow's end
 
 
@@ -148,15 +148,15 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Its first layer is a convolution in the encoder; in the decoder and for references a depthwise one comes first."""
+    """Its first layer is a convolution in the encoder; in the decoder a depthwise one comes first."""
 
-    def __init__(self, width, normed, kernel=1, depthwise=False):
+    def __init__(self, width, normed, kernel=1, factor=None):
         super().__init__()
-        inner, self.kernel = (ENCODER_FACTOR, DECODER_FACTOR)[not normed] * width, kernel
+        inner, self.kernel = (factor or (ENCODER_FACTOR, DECODER_FACTOR)[not normed]) * width, kernel
         self.register_parameter("norm", nn.Parameter(torch.ones(width)) if normed else None)
         self.register_parameter("in", normal(inner, self.kernel * width, std=(self.kernel * width) ** -0.5))
         self.register_parameter("out", normal(width, inner, std=inner**-0.5 / 2))
-        self.register_parameter("depthwise", nn.Parameter(torch.zeros(DECODER_KERNEL, width)) if depthwise or not normed else None)
+        self.register_parameter("depthwise", nn.Parameter(torch.zeros(DECODER_KERNEL, width)) if not normed else None)
 
     def forward(self, x, inside):
         if self.depthwise is not None:
@@ -221,28 +221,18 @@ class Table(nn.Module):
         return rms_norm(F.embedding(numbers.clamp_min(0), self.table) * (numbers >= 0).unsqueeze(-1))
 
 
-class ReferenceBlock(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.feed = FeedForward(CONDITION_WIDTH, normed=True, depthwise=True)
-
-    def forward(self, x, inside, drop, site):
-        return x + drop(self.feed(rms_norm(x, self.feed.norm), inside), site)
-
-
 class Reference(nn.Module):
     """A speaker's vector from a stretch of mel."""
 
     def __init__(self, n_mels):
         super().__init__()
-        self.add_module("in", linear(n_mels, CONDITION_WIDTH, bias=False))
-        self.blocks = nn.ModuleList(ReferenceBlock() for _ in range(REFERENCE_BLOCKS))
+        self.add_module("in", linear(REFERENCE_WINDOW * n_mels, CONDITION_WIDTH, bias=False))
+        self.feed = FeedForward(CONDITION_WIDTH, normed=True, factor=REFERENCE_FACTOR)
         self.norm = nn.Parameter(torch.ones(CONDITION_WIDTH))
 
     def forward(self, mel, inside, drop):
-        x = getattr(self, "in")(mel)
-        for i, block in enumerate(self.blocks):
-            x = block(x, inside, drop, REFERENCE_SITE + 2 * i + 1)
+        x = getattr(self, "in")(mel.unfold(1, REFERENCE_WINDOW, 1).flatten(2))
+        x = x + drop(self.feed(rms_norm(x, self.feed.norm), inside), REFERENCE_SITE + 1)
         x = rms_norm(x, self.norm) * inside.unsqueeze(-1)
         return rms_norm(x.sum(1))
 
@@ -361,10 +351,11 @@ class Voice(nn.Module):
         """What is added in encoder, duration predictor and decoder. `given`: speaker, language and kept of all rows,
         reference and reference_lengths of the first ones, condition_dropout."""
         mel = (given["reference"] - self.mel_mean) / self.mel_std
-        inside = torch.arange(mel.shape[1], device=mel.device) < given["reference_lengths"].unsqueeze(1)
+        windows = given["reference_lengths"] - (REFERENCE_WINDOW - 1)
+        inside = torch.arange(mel.shape[1] - (REFERENCE_WINDOW - 1), device=mel.device) < windows.unsqueeze(1)
         heard = self.reference(mel.to(dtype), inside, dropout)
         known, count = self.speakers(given["speaker"]), len(heard)
-        first = torch.where((given["reference_lengths"] > 0).unsqueeze(1), heard, known[:count])
+        first = torch.where((windows > 0).unsqueeze(1), heard, known[:count])
         speaker = torch.cat((first, known[count:]))
         kept = (given["kept"] >= given.get("condition_dropout", 0)).unsqueeze(1)
         return self.condition((speaker + self.languages(given["language"])) * kept).split(self.widths, 1)

@@ -92,7 +92,8 @@ at::Tensor choose_condition(const ConditionInput& input, bool fused) {
   const at::Tensor from_table = unit_rows(rows_of(input.speaker_table, known(input.speaker)));
   const at::Tensor by_reference =
       at::constant_pad_nd(input.reference_lengths, {0, missing}).masked_fill(dropped, 0) > 0;
-  const at::Tensor references = at::constant_pad_nd(pool_frames(input.references, input.reference_lengths), {0, 0, 0, missing});
+  const at::Tensor references =
+      at::constant_pad_nd(pool_frames(input.references, input.reference_lengths), {0, 0, 0, missing});
   const at::Tensor speaker = at::where(by_reference.unsqueeze(1), references, from_table);
   return speaker + unit_rows(rows_of(input.language_table, known(input.language)));
 }

@@ -18,7 +18,7 @@ at::Tensor rows_of(const at::Tensor& table, const at::Tensor& numbers);
 struct ConditionInput {
   at::Tensor speaker_table, language_table;  // [speakers, width] and [languages, width]
   at::Tensor references;                     // [heard, frames, width], of the first rows
-  at::Tensor reference_lengths;              // int [heard], in frames; 0: the row has none
+  at::Tensor reference_lengths;              // int [heard]; below 1: the row has none
   at::Tensor speaker, language;              // int [rows]; -1: not known
   at::Tensor kept;                           // [rows], uniform
   double dropout = 0;                        // share of the rows that are without condition

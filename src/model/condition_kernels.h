@@ -18,7 +18,7 @@ struct ConditionProblem {
   const BFloat16* references = nullptr;        // [heard, frames, width]
   const int32_t* speaker = nullptr;            // [rows]; -1: nobody
   const int32_t* language = nullptr;           // [rows]; -1: none
-  const int32_t* reference_lengths = nullptr;  // [heard], in frames; 0: the row has none
+  const int32_t* reference_lengths = nullptr;  // [heard], in frames; below 1: the row has none
   const float* kept = nullptr;                 // [rows]
   float dropout = 0;                           // a row is without condition if it kept less
 };

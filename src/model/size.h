@@ -22,8 +22,8 @@ constexpr int64_t duration_kernel = 3;  // of the duration predictor
 constexpr int64_t duration_layers = 2;
 constexpr int64_t time_embedding_width = 256;  // sinusoidal embedding of the flow time
 constexpr int64_t condition_width = 256;       // of the vector that says who speaks, and in which language
-// The encoder of references: blocks without attention, of the condition's width.
-constexpr int64_t reference_blocks = 2, reference_factor = 4, reference_kernel = 7;
+// The encoder of references sees so many frames at a time, in one block without attention of the condition's width.
+constexpr int64_t reference_window = 7, reference_factor = 8;
 
 constexpr std::array<ModelSize, 4> model_sizes = {{
     //        encoder   decoder          parameters

@@ -109,14 +109,11 @@ void Voice::add_condition() {
   constexpr int64_t width = condition_width, hidden = reference_factor * width;
   speaker_table_ = layout_.add("speakers.table", {spec_.speakers, condition_width}, 1);
   language_table_ = layout_.add("languages.table", {std::max<int64_t>(1, spec_.languages), condition_width}, 1);
-  reference_in_ = layout_.add("reference.in.weight", {width, spec_.n_mels}, fan_in(spec_.n_mels));
-  for (int64_t i = 0; i < reference_blocks; ++i) {
-    const std::string name = "reference.blocks." + std::to_string(i) + ".feed";
-    reference_.push_back({layout_.add(name + ".norm", {width}, 0, 1),
-                          layout_.add_to_trunk(name + ".depthwise", {reference_kernel, width}, 0),
-                          layout_.add_to_trunk(name + ".in", {hidden, width}, fan_in(width)),
-                          layout_.add_to_trunk(name + ".out", {width, hidden}, fan_in(hidden) / 2)});
-  }
+  const int64_t inputs = reference_window * spec_.n_mels;
+  reference_in_ = layout_.add("reference.in.weight", {width, inputs}, fan_in(inputs));
+  reference_.norm = layout_.add("reference.feed.norm", {width}, 0, 1);
+  reference_.in = layout_.add_to_trunk("reference.feed.in", {hidden, width}, fan_in(width));
+  reference_.out = layout_.add_to_trunk("reference.feed.out", {width, hidden}, fan_in(hidden) / 2);
   reference_norm_ = layout_.add("reference.norm", {width}, 0, 1);
   const double init_std = fan_in(condition_width);
   const int64_t widths = 2 * spec_.size.encoder_width + spec_.size.decoder_width;
@@ -274,24 +271,22 @@ VoiceLosses Voice::losses(const Weights& weights, const VoiceBatch& batch, const
   return losses;
 }
 
-at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& mel, const at::Tensor& lengths,
+at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& mel, const at::Tensor& windows,
                                     const DropoutKey& dropout_key, const Inspect& inspect) const {
   // (mel - mean) / std in one kernel, straight into the type of the weights.
   at::Tensor normalised = at::empty(mel.sizes(), mel.options().dtype(weights[reference_in_].scalar_type()));
   at::add_out(normalised, at::scalar_tensor(-spec_.mel_mean / spec_.mel_std), mel, 1 / spec_.mel_std);
   Trunk trunk;
   trunk.overwrite_gradients = weights.overwrite_trunk_gradients;
-  for (const ReferenceBlock& block : reference_) {
-    Trunk::Block& added = trunk.blocks.emplace_back();
-    added.ffn_norm = weights[block.norm], added.depthwise = weights[block.depthwise];
-    added.ffn_in = weights[block.in], added.ffn_out = weights[block.out];
-  }
+  Trunk::Block& block = trunk.blocks.emplace_back();
+  block.ffn_norm = weights[reference_.norm], block.ffn_in = weights[reference_.in];
+  block.ffn_out = weights[reference_.out];
   trunk.name = "reference";
   trunk.norm = weights[reference_norm_];
   trunk.dropout = dropout_key, trunk.first_site = reference_site;
   RowMask mask;  // without attention nothing else is needed of it
-  mask.positions = mel.size(1), mask.row_lengths = lengths;
-  const at::Tensor in = at::linear(normalised, weights[reference_in_]);
+  const at::Tensor in = at::linear(normalised.unfold(1, reference_window, 1).flatten(2), weights[reference_in_]);
+  mask.positions = in.size(1), mask.row_lengths = windows;
   return uses_fused(in) && !inspect ? run_trunk_fused(trunk, in, mask) : run_trunk(trunk, in, mask, inspect);
 }
 
@@ -309,12 +304,11 @@ Voice::Condition Voice::condition_from(const Weights& weights, const at::Tensor&
 Voice::Condition Voice::condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                                      const Inspect& inspect) const {
   if (!spec_.conditioned()) return {};
-  const at::Tensor references =
-      encode_references(weights, batch.reference, batch.reference_lengths, noise.dropout, inspect);
-  const at::Tensor condition =
-      choose_condition({weights[speaker_table_], weights[language_table_], references, batch.reference_lengths,
-                        batch.speaker, batch.language, noise.kept, noise.condition_dropout},
-                       uses_fused(weights.flat) && !inspect);
+  const at::Tensor windows = batch.reference_lengths - (reference_window - 1);
+  const at::Tensor references = encode_references(weights, batch.reference, windows, noise.dropout, inspect);
+  const at::Tensor condition = choose_condition({weights[speaker_table_], weights[language_table_], references, windows,
+                                                 batch.speaker, batch.language, noise.kept, noise.condition_dropout},
+                                                uses_fused(weights.flat) && !inspect);
   if (inspect) inspect("condition", condition);
   return condition_from(weights, condition);
 }
@@ -327,9 +321,10 @@ at::Tensor Voice::speaker_vector(const Weights& weights, int64_t speaker) const 
 at::Tensor Voice::reference_vector(const Weights& weights, const at::Tensor& mel) const {
   const at::NoGradGuard no_gradients;
   const at::Device device = weights.flat.device();
-  const at::Tensor lengths = at::full({1}, mel.size(0), at::TensorOptions(at::kInt).device(device));
-  const at::Tensor frames = encode_references(weights, mel.unsqueeze(0).to(device), lengths, {}, {});
-  return pool_frames(frames, lengths)[0].to(at::kFloat).cpu();
+  const at::Tensor windows =
+      at::full({1}, mel.size(0) - (reference_window - 1), at::TensorOptions(at::kInt).device(device));
+  const at::Tensor references = encode_references(weights, mel.unsqueeze(0).to(device), windows, {}, {});
+  return pool_frames(references, windows)[0].to(at::kFloat).cpu();
 }
 
 at::Tensor Voice::speak(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,

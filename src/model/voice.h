@@ -142,7 +142,9 @@ class Voice {
                          const Inspect& inspect) const;
   // Of vectors [rows, condition_width].
   Condition condition_from(const Weights& weights, const at::Tensor& vectors) const;
-  at::Tensor encode_references(const Weights& weights, const at::Tensor& mel, const at::Tensor& lengths,
+  // [rows, windows, condition_width] of mel [rows, frames, n_mels]. `windows`, int [rows], are those of its valid
+  // frames; below 1: the row has none.
+  at::Tensor encode_references(const Weights& weights, const at::Tensor& mel, const at::Tensor& windows,
                                const DropoutKey& dropout, const Inspect& inspect) const;
   at::Tensor language_vectors(const Weights& weights, const at::Tensor& languages) const;
   at::Tensor run(const Trunk& trunk, const at::Tensor& x, const at::Tensor& lengths, const Inspect& inspect) const;
@@ -156,9 +158,9 @@ class Voice {
   size_t embedding_ = 0;
   size_t speaker_table_ = 0, language_table_ = 0, reference_in_ = 0, reference_norm_ = 0;
   struct ReferenceBlock {
-    size_t norm, depthwise, in, out;
+    size_t norm = 0, in = 0, out = 0;
   };
-  std::vector<ReferenceBlock> reference_;
+  ReferenceBlock reference_;
   size_t condition_ = 0;
   std::vector<Block> encoder_;
   size_t encoder_norm_ = 0, mu_weight_ = 0, mu_bias_ = 0;

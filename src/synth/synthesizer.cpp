@@ -90,7 +90,7 @@ void check_conditioned(const VoiceDescription& voice) {
 at::Tensor mel_of_clip(const MelSpec& spec, const fs::path& path) {
   const Clip clip = read_clip(path);
   const Mel mel = MelCpu(spec).compute(resample(clip.samples, clip.sample_rate, spec.sample_rate));
-  if (mel.frames == 0) reject_input("synth", "{} is too short for a reference", path.string());
+  if (mel.frames < reference_window) reject_input("synth", "{} is too short for a reference", path.string());
   return at::tensor(mel.values).view({mel.frames, mel.n_mels});
 }
 

@@ -57,6 +57,7 @@ std::optional<at::Tensor> vector_of(const Voice& voice, const Weights& weights, 
     if (corpus.index.summary().speakers[labels.speaker] != speaker || corpus.index.lengths()[i].held_out != 0) continue;
     try {
       const Mel mel = MelCpu(corpus.mel).compute(read_used_part(corpus, corpus.clip(i)));
+      if (mel.frames < reference_window) continue;
       const at::Tensor frames = at::tensor(mel.values).view({mel.frames, mel.n_mels});
       sum += voice.reference_vector(weights, frames.narrow(0, 0, std::min<int64_t>(mel.frames, reference_frames)));
       ++heard;

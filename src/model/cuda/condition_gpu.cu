@@ -29,7 +29,8 @@ __device__ float to_unit(float value) {
 // The sum of a reference's frames: each warp adds up its own, then each thread its value of all warps.
 __device__ float sum_of_frames(const ConditionProblem& p, int64_t row) {
   __shared__ float of_warps[warps][width];
-  const int warp = static_cast<int>(threadIdx.x) / warp_width, first = (static_cast<int>(threadIdx.x) % warp_width) * pack;
+  const int warp = static_cast<int>(threadIdx.x) / warp_width,
+            first = (static_cast<int>(threadIdx.x) % warp_width) * pack;
   const BFloat16* frames = p.references + row * p.frames * width + first;
   Vec8 sum = {};
 #pragma unroll 4
