@@ -112,6 +112,15 @@ def test_its_speed_is_measured(myxtts, tmp_path):
         assert f"{flag} is of a voice" in refused.stderr
 
 
+def test_text_to_samples_is_measured_with_the_share_of_each_part(myxtts, trained, tmp_path):
+    done = myxtts("bench", "synth", "--checkpoint", trained / "voice", "--text", "ba da", "--repeats", 2, "--json", tmp_path / "synth.json")
+    measured = json.loads((tmp_path / "synth.json").read_text())
+    parts = [measured[part] for part in ("tokens_ms", "mel_ms", "waveform_ms")]
+    assert measured["repeats"] == 2 and measured["unit"] == "x real time" and measured["text"] == "ba da"
+    assert min(parts) > 0 and measured["figure"] > 0 and "waveform" in done.stdout
+    assert "--repeats is 0" in myxtts("bench", "synth", "--checkpoint", trained / "voice", "--repeats", 0, status=2).stderr
+
+
 def test_it_starts_by_distances_alone_and_goes_on_against_discriminators(myxtts, trained, tmp_path):
     config = tmp_path / "start.yaml"
     config.write_text("training: {adversarial: false, log_every: 1, learning_rate: 0.001}\n")
