@@ -2,11 +2,11 @@
 
 #include "artifacts/html_page.h"
 #include "base/error.h"
+#include "base/lines.h"
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <set>
 
@@ -120,17 +120,17 @@ const std::vector<ChartOfMetrics>& charts() {
 
 RunRecord read_run(const fs::path& folder) {
   const fs::path path = folder / "metrics.jsonl";
-  std::ifstream file(path);
-  if (!file)
-    reject_input("report", "{}: {}", path.string(), std::strerror(errno),
+  if (!fs::exists(path)) {
+    reject_input("report", "there is no {}", path.string(),
                  way_out("give the folder that `train` wrote, its --checkpoint-dir"));
+  }
   RunRecord run;
   run.name = fs::absolute(folder).lexically_normal().filename().string();
   double last = -std::numeric_limits<double>::infinity();
-  for (std::string text; std::getline(file, text);) {
-    const Json line = Json::parse(text, nullptr, false);
+  read_lines(path, [&](const TextLine& text) {
+    const Json line = Json::parse(text.text, nullptr, false);
     if (line.is_object() && line.contains("step") && line["step"].is_number()) take_line(run, line, last);
-  }
+  });
   std::erase_if(run.metrics, [](const auto& metric) { return metric.second.empty(); });
   return run;
 }

@@ -1,6 +1,7 @@
 #include "artifacts/safetensors.h"
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/hash.h"
 
 #include <cstring>
@@ -252,6 +253,10 @@ const TensorView& SafetensorsFile::tensor(std::string_view name) const {
   const TensorView* const found = find(name);
   if (found == nullptr) reject_input("safetensors", "{} has no tensor '{}'", path_.string(), name);
   return *found;
+}
+
+void SafetensorsFile::check_whole() const {
+  if (!file_.whole()) reject_input("safetensors", "{} was cut short while it was read", path_.string());
 }
 
 void SafetensorsFile::verify() const {

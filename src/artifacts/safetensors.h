@@ -5,7 +5,7 @@
 // found without parsing. Files without checksums are accepted.
 #pragma once
 
-#include "base/files.h"
+#include "base/mapped_file.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -48,6 +48,8 @@ class SafetensorsFile {
 
   // Reads all data; throws Error if they do not match the checksum.
   void verify() const;
+  // Throws Error if the file was cut short since it was opened: what was read of it then may be zeros.
+  void check_whole() const;
 
  private:
   std::filesystem::path path_;

@@ -3,9 +3,8 @@
 #include "artifacts/crc.h"
 #include "base/error.h"
 
-#include <cerrno>
 #include <chrono>
-#include <cstring>
+#include <utility>
 
 #include <unistd.h>
 
@@ -60,9 +59,8 @@ EventWriter::EventWriter(const fs::path& folder, int64_t resume_step) {
   const auto now = static_cast<int64_t>(seconds_since_1970());
   // The last number distinguishes writers of one process within one second.
   for (int number = 0; !file_; ++number) {
-    path_ = folder / fmt::format("events.out.tfevents.{}.{}.{}.{}", now, host_name(), ::getpid(), number);
-    file_.reset(std::fopen(path_.c_str(), "wbxe"));
-    if (!file_ && errno != EEXIST) fail("tensorboard", "{}: {}", path_.string(), std::strerror(errno));
+    file_ = AppendFile::create(folder /
+                               fmt::format("events.out.tfevents.{}.{}.{}.{}", now, host_name(), ::getpid(), number));
   }
   write_event(0, bytes_field(3, "brain.Event:2"));
   if (resume_step > 0) write_event(resume_step, bytes_field(7, integer_field(1, 1)));
@@ -96,9 +94,14 @@ void EventWriter::text(std::string_view tag, int64_t step, std::string_view mark
   write_value(tag, step, bytes_field(8, tensor) + bytes_field(9, metadata));
 }
 
-void EventWriter::flush() {
-  if (std::fflush(file_.get()) != 0) fail("tensorboard", "{}: {}", path_.string(), std::strerror(errno));
+EventWriter::~EventWriter() {
+  try {
+    flush();
+  } catch (const Error&) {  // nobody is left to hear of it
+  }
 }
+
+void EventWriter::flush() { file_->append(std::exchange(pending_, {})); }
 
 void EventWriter::write_value(std::string_view tag, int64_t step, const std::string& fields) {
   write_event(step, bytes_field(5, bytes_field(1, bytes_field(1, tag) + fields)));
@@ -107,10 +110,7 @@ void EventWriter::write_value(std::string_view tag, int64_t step, const std::str
 void EventWriter::write_event(int64_t step, const std::string& fields) {
   const std::string event = double_field(1, seconds_since_1970()) + integer_field(2, step) + fields;
   const std::string length = raw(static_cast<uint64_t>(event.size()));
-  const std::string record = length + raw(masked_crc(length)) + event + raw(masked_crc(event));
-  if (std::fwrite(record.data(), 1, record.size(), file_.get()) != record.size()) {
-    fail("tensorboard", "{}: {}", path_.string(), std::strerror(errno));
-  }
+  pending_ += length + raw(masked_crc(length)) + event + raw(masked_crc(event));
 }
 
 }  // namespace myxtts

@@ -1,8 +1,9 @@
 // TensorBoard event files: hand-written protocol buffers in TFRecord framing. Supports scalars, images, audio and text.
 #pragma once
 
+#include "base/append_file.h"
+
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -17,6 +18,9 @@ class EventWriter {
  public:
   // A resumed run passes the step of its checkpoint; TensorBoard then discards later events of earlier files.
   explicit EventWriter(const std::filesystem::path& folder, int64_t resume_step = 0);
+  ~EventWriter();
+  EventWriter(const EventWriter&) = delete;
+  EventWriter& operator=(const EventWriter&) = delete;
 
   void scalar(std::string_view tag, int64_t step, float value);
   void image(std::string_view tag, int64_t step, std::string_view png, int width, int height);
@@ -24,18 +28,16 @@ class EventWriter {
              int64_t length_frames);  // mono
   void text(std::string_view tag, int64_t step, std::string_view markdown);
 
+  // Whole events: one that a full disk has no room for leaves nothing behind.
   void flush();
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_->path(); }
 
  private:
   void write_event(int64_t step, const std::string& fields);
   void write_value(std::string_view tag, int64_t step, const std::string& fields);
 
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::unique_ptr<AppendFile> file_;
+  std::string pending_;
 };
 
 }  // namespace myxtts

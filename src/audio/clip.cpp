@@ -98,6 +98,20 @@ void read_bytes(const ClipPlace& place, std::span<std::byte> into) {
   }
 }
 
+WavLayout read_wav_part(const ClipPlace& place, uint64_t first, uint64_t count, std::span<std::byte> into) {
+  const OpenClip clip(place);
+  WavLayout layout = parse_wav(clip.source);
+  const auto frame_bytes = static_cast<uint64_t>(layout.frame_bytes());
+  const uint64_t offset = std::exchange(layout.data_offset_bytes, 0) + first * frame_bytes;
+  const bool there = first <= layout.frames && count <= layout.frames - first && count <= into.size() / frame_bytes;
+  const std::span bytes = into.first(there ? count * frame_bytes : 0);
+  if (!there || clip.source.read_at(offset, bytes) != bytes.size()) {
+    fail_as(ErrorCode::unreadable, "audio", "{} has no {} samples from sample {} on (at byte {})", clip.source.name,
+            count, first, at_byte(offset));
+  }
+  return layout;
+}
+
 RawClip read_raw_clip(const ClipPlace& place) {
   const OpenClip clip(place);
   RawClip raw;

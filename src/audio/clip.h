@@ -41,6 +41,10 @@ Clip read_clip(const ClipPlace& place, uint64_t first = 0, uint64_t count = whol
 // Reads all bytes of the clip; `into` must have their size.
 void read_bytes(const ClipPlace& place, std::span<std::byte> into);
 
+// Reads the bytes of samples [first, first + count) of a WAV to the front of `into`. The layout's offset is 0, its
+// frames are those of the whole clip. Throws Error if the samples are not there or `into` is too small.
+WavLayout read_wav_part(const ClipPlace& place, uint64_t first, uint64_t count, std::span<std::byte> into);
+
 // Undecoded samples, for decoding on a GPU; formats other than WAV are decoded to mono float_32.
 struct RawClip {
   WavLayout layout;  // data_offset_bytes is 0

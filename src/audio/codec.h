@@ -10,6 +10,9 @@
 
 namespace myxtts {
 
+// Of one clip: a small file can claim, and with some formats hold, more than fits into memory.
+constexpr uint64_t max_decoded_samples = uint64_t{1} << 29;
+
 struct AudioInfo {
   std::string format;  // "wav pcm_16", "flac", "mp3", "vorbis", "opus"
   int sample_rate = 0;

@@ -13,6 +13,7 @@ namespace {
 constexpr uint32_t streaming_size = 0xFFFFFFFF;
 constexpr int max_channels = 1024;
 constexpr int max_sample_rate = 10'000'000;
+constexpr int max_chunks = 4096;  // real files have a few; each costs reads
 
 enum : uint16_t { tag_pcm = 1, tag_float = 3, tag_a_law = 6, tag_mu_law = 7, tag_extensible = 0xFFFE };
 
@@ -30,7 +31,11 @@ class Parser {
     const uint32_t riff = word32(0);
     if (riff != four_cc("RIFF") && riff != four_cc("RF64") && riff != four_cc("BW64")) corrupt(0, "is not a WAV file");
     if (word32(8) != four_cc("WAVE")) corrupt(8, "is a RIFF file but not WAVE");
-    for (uint64_t at = 12; !data_found_;) at = chunk(at);
+    uint64_t at = 12;
+    for (int chunks = 0; !data_found_; ++chunks) {
+      if (chunks == max_chunks) corrupt(at, fmt::format("has more than {} chunks before its samples", max_chunks));
+      at = chunk(at);
+    }
     if (!format_found_) corrupt(layout_.data_offset_bytes, "has samples but no format before them");
     layout_.frames = data_bytes_ / static_cast<uint64_t>(layout_.frame_bytes());
     return layout_;
@@ -123,7 +128,7 @@ class Parser {
 
   // Size 0 means an empty clip if further chunks follow, otherwise a streamed one.
   bool only_chunks_follow(uint64_t at) {
-    while (starts_chunk(at)) {
+    for (int chunks = 0; chunks < max_chunks && starts_chunk(at); ++chunks) {
       const uint64_t end = at + 8 + word32(at + 4);
       at = end + end % 2;
     }

@@ -1,14 +1,13 @@
 #include "base/files.h"
 
 #include "base/error.h"
+#include "base/system_calls.h"
 #include "base/work_clock.h"
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,28 +15,17 @@ namespace myxtts {
 namespace fs = std::filesystem;
 namespace {
 
-std::string system_reason() { return std::strerror(errno); }
+[[noreturn]] void cannot_write(const fs::path& path) { fail("write", "{}: {}", path.string(), system_reason()); }
 
-// Closes on scope exit.
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
-void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", "{}: {}", path.string(), system_reason());
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
+// Never one that is there, nor what a link of that name points to: a folder may be anyone's to write in.
+int make_temporary(const fs::path& temporary) {
+  ::unlink(temporary.c_str());
+  return open_file(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
 }
 
 // Syncs the folder, so that a rename is durable. Ignores file systems that cannot do it, since the file is complete.
 void sync_folder(const fs::path& folder) {
-  const Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  const Descriptor directory{open_file(folder, O_RDONLY | O_DIRECTORY)};
   if (directory.number >= 0) ::fsync(directory.number);
 }
 
@@ -58,11 +46,10 @@ std::string read_text_file(const fs::path& path, uint64_t max_bytes) {
 void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes, Sync sync) {
   const fs::path temporary = folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
   try {
-    const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    if (file.number < 0) fail("write", "{}: {}", path.string(), system_reason());
-    write_all(file.number, bytes, path);
-    if (sync == Sync::yes && ::fsync(file.number) != 0) fail("write", "{}: {}", path.string(), system_reason());
-    if (::rename(temporary.c_str(), path.c_str()) != 0) fail("write", "{}: {}", path.string(), system_reason());
+    const Descriptor file{make_temporary(temporary)};
+    if (file.number < 0 || !write_all(file.number, bytes)) cannot_write(path);
+    if (sync == Sync::yes && !sync_file(file.number)) cannot_write(path);
+    if (!replace_file(temporary, path)) cannot_write(path);
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
@@ -76,8 +63,8 @@ void write_file_atomically(const fs::path& path, std::string_view text, Sync syn
 
 FileWriter::FileWriter(fs::path path) : path_(std::move(path)) {
   temporary_ = folder_of(path_) / fmt::format(".{}.{}.tmp", path_.filename().string(), ::getpid());
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail("write", "{}: {}", path_.string(), system_reason());
+  descriptor_ = make_temporary(temporary_);
+  if (descriptor_ < 0) cannot_write(path_);
 }
 
 FileWriter::~FileWriter() {
@@ -90,50 +77,33 @@ void FileWriter::write(std::span<const std::byte> bytes) {
   constexpr size_t enough = 1 << 20;
   position_ += bytes.size();
   if (pending_.size() + bytes.size() >= enough) flush();
-  if (bytes.size() >= enough) return write_all(descriptor_, bytes, path_);
+  if (bytes.size() >= enough) {
+    if (!write_all(descriptor_, bytes)) cannot_write(path_);
+    return;
+  }
   pending_.insert(pending_.end(), bytes.begin(), bytes.end());
 }
 
 void FileWriter::overwrite(uint64_t at, std::span<const std::byte> bytes) {
   flush();
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", "{}: {}", path_.string(), system_reason());
-    bytes = bytes.subspan(static_cast<size_t>(written));
-    at += static_cast<uint64_t>(written);
-  }
+  if (!write_at(descriptor_, bytes, at)) cannot_write(path_);
 }
 
 void FileWriter::finish() {
   flush();
-  if (::fsync(descriptor_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    fail("write", "{}: {}", path_.string(), system_reason());
-  }
+  if (!sync_file(descriptor_) || !replace_file(temporary_, path_)) cannot_write(path_);
   ::close(std::exchange(descriptor_, -1));
   sync_folder(folder_of(path_));
 }
 
 void FileWriter::flush() {
-  write_all(descriptor_, pending_, path_);
+  if (!write_all(descriptor_, pending_)) cannot_write(path_);
   pending_.clear();
-}
-
-MappedFile::MappedFile(const fs::path& path) {
-  const ReadOnlyFile file(path);
-  if (file.size_bytes() == 0) return;
-  void* const memory = ::mmap(nullptr, file.size_bytes(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
-  if (memory == MAP_FAILED) fail("read", "{}: {}", path.string(), system_reason());
-  bytes_ = {static_cast<const std::byte*>(memory), file.size_bytes()};
-}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 ReadOnlyFile::ReadOnlyFile(const fs::path& path) : path_(path) {
   const WorkTimer timer(&WorkClock::reading_ns);
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  Descriptor file{open_file(path, O_RDONLY)};
   struct stat status {};
   if (file.number < 0 || ::fstat(file.number, &status) != 0) {
     fail_as(ErrorCode::missing, "read", "{}: {}", path.string(), system_reason());

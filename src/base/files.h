@@ -41,20 +41,6 @@ class FileWriter {
   std::vector<std::byte> pending_;
 };
 
-// A read-only memory-mapped file. Any thread.
-class MappedFile {
- public:
-  explicit MappedFile(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  std::span<const std::byte> bytes_;
-};
-
 // A read-only file descriptor with positioned reads. Owns the descriptor; one instance may be used by many threads.
 class ReadOnlyFile {
  public:

@@ -299,6 +299,17 @@ std::string text_tokens_of(const DataConfig& data, const PrepareOptions& options
   return "characters";
 }
 
+// A corpus from anywhere could name any file of this machine as its own.
+void refuse_outside(const CorpusLayout& layout) {
+  const fs::path real_folder = fs::weakly_canonical(layout.folder);
+  for (const fs::path& file : layout.files) {
+    if (const auto outside = place_outside(real_folder, file)) {
+      reject_input("corpus", "{} is {}, outside of the corpus", file.string(), outside->string(),
+                   way_out("name that file itself, or set data.allow_outside: true if you trust the corpus"));
+    }
+  }
+}
+
 std::set<char32_t> symbols_of(const CorpusSummary& summary) {
   std::set<char32_t> symbols;
   for (const std::string& symbol : summary.symbols) {
@@ -344,6 +355,7 @@ Corpus open_corpus(const fs::path& where, const Config& wanted, const PrepareOpt
   config.data.text_tokens = text_tokens_of(wanted.data, options);
   const MelSpec mel = resolve_mel_spec(config);
   const CorpusLayout layout = find_layout(where);
+  if (!config.data.allow_outside && fs::is_directory(where)) refuse_outside(layout);
   const IndexStamp stamp{settings_hash(config, mel, options), files_hash(layout)};
   const std::string name = hash_hex(hash_text(layout.files.front().filename().string(), stamp.settings)) + ".index";
   const fs::path path = index_folder(layout) / name;

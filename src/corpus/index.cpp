@@ -310,6 +310,12 @@ CorpusClip CorpusIndex::clip(size_t number) const {
     fail_as(ErrorCode::unreadable, "index", "{} is damaged at clip {}", state_->path.string(), number,
             way_out("prepare the corpus again"));
   }
+  constexpr uint32_t max_sample_rate = 10'000'000;
+  if (line.sample_rate == 0 || line.sample_rate > max_sample_rate || line.samples == 0 ||
+      line.first_sample + line.samples < line.samples) {
+    fail_as(ErrorCode::unreadable, "index", "{} has impossible lengths at clip {}", state_->path.string(), number,
+            way_out("prepare the corpus again"));
+  }
   const auto next = [&strings] {
     std::string text(strings.substr(0, strings.find('\0')));
     strings.remove_prefix(std::min(strings.size(), text.size() + 1));

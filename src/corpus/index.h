@@ -6,6 +6,7 @@
 
 #include "audio/clip.h"
 #include "base/files.h"
+#include "base/mapped_file.h"
 #include "corpus/rejection.h"
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 #include "corpus/quarantine.h"
 
-#include <fstream>
+#include "base/append_file.h"
+#include "base/lines.h"
+
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -16,14 +18,14 @@ BadClip make_bad_clip(const std::string& id, const std::filesystem::path& path, 
 }
 
 Quarantine::Quarantine(std::filesystem::path file) : file_(std::move(file)) {
-  std::ifstream lines(file_);
-  for (std::string line; std::getline(lines, line);) {
-    const auto known = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!std::filesystem::exists(file_)) return;
+  read_lines(file_, [this](const TextLine& line) {
+    const auto known = nlohmann::json::parse(line.text, nullptr, /*allow_exceptions=*/false);
     const auto text = [&](const char* key) {
       return known.is_object() && known.contains(key) && known[key].is_string() ? known[key].get<std::string>() : "";
     };
     known_.emplace(text("id"), text("reason"));
-  }
+  });
 }
 
 void Quarantine::add(std::span<const BadClip> clips) {
@@ -33,9 +35,7 @@ void Quarantine::add(std::span<const BadClip> clips) {
     const nlohmann::ordered_json line = {{"id", bad.id},         {"path", bad.path.string()},
                                          {"byte", bad.byte},     {"code", name_of(bad.code)},
                                          {"reason", bad.reason}, {"replaced_by", bad.replaced_by}};
-    std::ofstream file(file_, std::ios::app);
-    file << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
-    if (!file) fail("quarantine", "{} cannot be written", file_.string());
+    AppendFile::lines(file_).append(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
   }
 }
 

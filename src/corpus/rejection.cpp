@@ -5,10 +5,10 @@
 namespace myxtts {
 namespace {
 
-constexpr std::array names = {"missing",           "unreadable",     "no_samples",  "silent",   "too_long",
-                              "too_short",         "wrong_duration", "bad_row",     "bad_text", "empty_text",
-                              "unknown_character", "no_phonemes",    "duplicate_id"};
-static_assert(names.size() == static_cast<size_t>(Rejection::duplicate_id) + 1);
+constexpr std::array names = {"missing",           "unreadable",     "no_samples",   "silent",   "too_long",
+                              "too_short",         "wrong_duration", "bad_row",      "bad_text", "empty_text",
+                              "unknown_character", "no_phonemes",    "duplicate_id", "outside"};
+static_assert(names.size() == static_cast<size_t>(Rejection::outside) + 1);
 
 }  // namespace
 

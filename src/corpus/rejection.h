@@ -21,6 +21,7 @@ enum class Rejection {
   unknown_character,  // not text, or not in the vocabulary
   no_phonemes,        // espeak-ng has none for the text
   duplicate_id,
+  outside,  // of the corpus' folder
 };
 
 // As JSON and the index have it: "too_long".

@@ -2,11 +2,12 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/lines.h"
+#include "base/mapped_file.h"
 #include "corpus/pack.h"
 #include "corpus/tar.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include <nlohmann/json.hpp>
 
@@ -17,31 +18,18 @@ namespace {
 using Json = nlohmann::json;
 using Take = std::function<void(CorpusRow&&)>;
 
-// Calls `take(line, number)` for every line that is not empty.
-void read_lines(const fs::path& path, const std::function<void(const std::string&, int64_t)>& take) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) reject_input("corpus", "{} cannot be read", path.string());
-  std::string line;
-  for (int64_t number = 1; std::getline(file, line); ++number) {
-    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
-    if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) take(line, number);
-  }
-  if (file.bad()) fail("corpus", "{} cannot be read to its end", path.string());
-}
-
 // At most `count` fields: what follows the last pipe that counts is one, whatever is in it.
-std::vector<std::string> split(const std::string& line, size_t count) {
+std::vector<std::string> split(std::string_view line, size_t count) {
   std::vector<std::string> fields;
   for (size_t at = 0;;) {
-    const size_t pipe = fields.size() + 1 == count ? std::string::npos : line.find('|', at);
-    fields.push_back(line.substr(at, pipe - at));
-    if (pipe == std::string::npos) return fields;
+    const size_t pipe = fields.size() + 1 == count ? std::string_view::npos : line.find('|', at);
+    fields.emplace_back(line.substr(at, pipe - at));
+    if (pipe == std::string_view::npos) return fields;
     at = pipe + 1;
   }
 }
 
-CorpusRow metadata_row(const std::string& line, const std::string& format) {
+CorpusRow metadata_row(std::string_view line, const std::string& format) {
   const bool languages = format == "id|speaker|language|text", speakers = languages || format == "id|speaker|text";
   const std::vector<std::string> fields = split(line, languages ? 4 : 3);
   const auto field = [&](size_t i) { return i < fields.size() ? fields[i] : std::string(); };
@@ -66,7 +54,7 @@ std::string text_of(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-CorpusRow manifest_row(const std::string& line, const fs::path& folder) {
+CorpusRow manifest_row(std::string_view line, const fs::path& folder) {
   CorpusRow row;
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object()) {
@@ -82,11 +70,16 @@ CorpusRow manifest_row(const std::string& line, const fs::path& folder) {
   }
   if (path.empty()) {
     row.problem = RejectionReason{Rejection::bad_row, "the line has no audio_filepath"};
-  } else if (const fs::path normal = fs::path(path).lexically_normal(); *normal.begin() == "..") {
-    row.problem = RejectionReason{Rejection::bad_row, "its audio_filepath leads out of the corpus"};
   } else {
-    row.place = ClipPlace(folder / normal);
+    row.place = ClipPlace(folder / fs::path(path).lexically_normal());
   }
+  return row;
+}
+
+CorpusRow too_long_a_row(const TextLine& line) {
+  CorpusRow row;
+  row.id = fmt::format("line {}", line.number);
+  row.problem = RejectionReason{Rejection::bad_row, fmt::format("the line is longer than {} bytes", max_line_bytes)};
   return row;
 }
 
@@ -178,6 +171,15 @@ std::vector<fs::path> shards_in(const fs::path& folder) {
 
 }  // namespace
 
+std::optional<fs::path> place_outside(const fs::path& real_folder, const fs::path& file) {
+  std::error_code none;
+  fs::path real = fs::weakly_canonical(file, none);
+  if (none) return std::nullopt;  // it cannot be opened either
+  const auto [folder, inside] = std::mismatch(real_folder.begin(), real_folder.end(), real.begin(), real.end());
+  if (folder == real_folder.end()) return std::nullopt;
+  return real;
+}
+
 CorpusLayout find_layout(const fs::path& where) {
   using Kind = CorpusLayout::Kind;
   const fs::path folder = where.has_parent_path() ? where.parent_path() : fs::path(".");
@@ -222,10 +224,11 @@ void read_rows(const CorpusLayout& layout, const std::string& metadata_format, c
       ShardRows(layout.files[i], number, take).read();
       continue;
     }
-    read_lines(layout.files[i], [&](const std::string& text, int64_t line) {
-      CorpusRow row = layout.kind == CorpusLayout::Kind::manifest ? manifest_row(text, layout.folder)
-                                                                  : metadata_row(text, metadata_format);
-      row.line = line;
+    read_lines(layout.files[i], [&](const TextLine& line) {
+      CorpusRow row = layout.kind == CorpusLayout::Kind::manifest ? manifest_row(line.text, layout.folder)
+                                                                  : metadata_row(line.text, metadata_format);
+      if (line.cut) row = too_long_a_row(line);
+      row.line = line.number;
       row.held_out = layout.has_validation && i + 1 == layout.files.size();
       take(std::move(row));
     });

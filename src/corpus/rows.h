@@ -39,6 +39,10 @@ struct CorpusLayout {
   bool has_validation = false;  // the last file is for validation, or the shards say which clips are
 };
 
+// Where a file really is, links followed, if that is not in the folder; `real_folder` has no links.
+std::optional<std::filesystem::path> place_outside(const std::filesystem::path& real_folder,
+                                                   const std::filesystem::path& file);
+
 // Throws Error that names what a corpus may look like.
 CorpusLayout find_layout(const std::filesystem::path& where);
 

@@ -35,8 +35,7 @@ class Scanner {
   // Without `texts` a row has none, whatever it says. `symbols`: the only characters that texts may have; null: any.
   // All references are kept.
   Scanner(const CorpusLayout& layout, const Config& config, const MelSpec& mel, bool deep, bool texts,
-          const std::set<char32_t>* symbols)
-      : layout_(layout), config_(config), mel_(mel), deep_(deep), texts_(texts), symbols_(symbols) {}
+          const std::set<char32_t>* symbols);
 
   // The row's text cleaned, as far as it needs no other row.
   ScannedRow check_text(const CorpusRow& row) const;
@@ -45,6 +44,7 @@ class Scanner {
   void check_clip(const CorpusRow& row, ScannedRow& scanned) const;
 
  private:
+  void stay_inside(const std::filesystem::path& clip) const;
   void read_header(const CorpusRow& row, ScannedRow& scanned) const;
   void decode(const CorpusRow& row, ScannedRow& scanned) const;
   void fit_lengths(ScannedRow& scanned) const;
@@ -54,6 +54,7 @@ class Scanner {
   const MelSpec& mel_;
   bool deep_, texts_;
   const std::set<char32_t>* symbols_;
+  const std::filesystem::path real_folder_;  // without symlinks
 };
 
 // The mel of what is used of the clip, at the convention's rate.

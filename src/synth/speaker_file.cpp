@@ -26,6 +26,10 @@ SpeakerFile read_speaker(const std::filesystem::path& path) {
   file.verify();
   SpeakerFile speaker{std::vector<float>(static_cast<size_t>(tensor->shape.front())), file.metadata().at("voice")};
   std::memcpy(speaker.vector.data(), tensor->data.data(), tensor->data.size());
+  if (!std::ranges::all_of(speaker.vector, [](float value) { return std::isfinite(value); })) {
+    reject_input("speakers", "{} has values that are not finite", path.string(),
+                 way_out("make it again with `myxtts speakers add`"));
+  }
   return speaker;
 }
 

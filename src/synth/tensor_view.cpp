@@ -46,6 +46,7 @@ void load_flat(const SafetensorsFile& file, const std::filesystem::path& path, c
   for (size_t i = 0; i < views.size(); ++i) {
     views[i].copy_(as_tensor(file.tensor(prefix + layout.specs()[i].name), path, layout.specs()[i].shape));
   }
+  file.check_whole();
 }
 
 }  // namespace myxtts

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "base/system_calls.h"
 #include "base/workers.h"
 #include "text/clauses.h"
 #include "text/phoneme_cache.h"
@@ -37,9 +38,9 @@ class TemporaryFile {
     const int descriptor = ::mkostemp(path_.data(), O_CLOEXEC);
     if (descriptor < 0)
       fail("text", "{} cannot be made: {}", path_, std::strerror(errno), way_out("set TMPDIR to a folder"));
-    const ssize_t written = ::write(descriptor, content.data(), content.size());
+    const bool written = write_all(descriptor, std::as_bytes(std::span(content)));
     ::close(descriptor);
-    if (written != static_cast<ssize_t>(content.size())) {
+    if (!written) {
       ::unlink(path_.c_str());
       fail("text", "{} cannot be written", path_, way_out("is the disk full?"));
     }

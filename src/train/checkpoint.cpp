@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folder_lock.h"
+#include "base/system_calls.h"
 #include "synth/tensor_view.h"
 #include "synth/voice_file.h"
 
@@ -61,6 +63,13 @@ RunPosition position_from(const std::string& text) {
   position.last_validation = json.value("last_validation", int64_t{0});  // not in checkpoints of 0.1
   position.seconds = json.at("seconds");
   return position;
+}
+
+// But for the lock of the one that asks.
+bool holds_nothing(const fs::path& folder) {
+  return std::ranges::all_of(fs::directory_iterator(folder), [](const fs::directory_entry& entry) {
+    return entry.path().filename() == FolderLock::file_name;
+  });
 }
 
 }  // namespace
@@ -130,7 +139,8 @@ CheckpointFolder::~CheckpointFolder() { wait(); }
 void CheckpointFolder::remove_leftovers() const {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(".") && name.ends_with(".tmp")) fs::remove(entry.path());
+    std::error_code none;
+    if (name.starts_with(".") && name.ends_with(".tmp")) fs::remove(entry.path(), none);
   }
 }
 
@@ -149,20 +159,14 @@ void CheckpointFolder::save_in_background(const CheckpointHeader& header, const 
     const fs::path path = folder_ / fmt::format("step-{:08}.safetensors", header.position.step);
     try {
       save_checkpoint(path, header, groups, copies);
-      if (best) {
-        // A second name for the same bytes: it costs nothing, and stays when the first is removed. A copy where the
-        // file system has no such names.
-        const fs::path temporary = folder_ / ".best.safetensors.tmp";
-        std::error_code none;
-        fs::remove(temporary, none);
-        fs::create_hard_link(path, temporary, none);
-        if (none) fs::copy_file(path, temporary);
-        fs::rename(temporary, folder_ / "best.safetensors");
-      }
-      remove_old(path);
     } catch (const std::exception& error) {
       error_ = fmt::format("the checkpoint of step {} was not written: {}", header.position.step, error.what());
+      return;
     }
+    if (best && !make_best(path)) {
+      error_ = fmt::format("step {} was not made best.safetensors: {}", header.position.step, system_reason());
+    }
+    remove_old(path);
   });
 }
 
@@ -175,15 +179,31 @@ std::optional<std::string> CheckpointFolder::take_error() {
   return std::exchange(error_, std::nullopt);
 }
 
+// A second name for the same bytes: it costs nothing, and stays when the first is removed. A copy where the file system
+// has no such names.
+bool CheckpointFolder::make_best(const fs::path& written) const {
+  const fs::path temporary = folder_ / ".best.safetensors.tmp";
+  std::error_code none;
+  fs::remove(temporary, none);
+  if (!link_file(written, temporary)) {
+    fs::copy_file(written, temporary, none);
+    if (none) return false;
+  }
+  return replace_file(temporary, folder_ / "best.safetensors");
+}
+
 void CheckpointFolder::remove_old(const fs::path& written) const {
   std::vector<fs::path> files = step_checkpoints(folder_);
   // Later ones are of a run that was cut back to an earlier one because they are damaged: out of the way, not away.
-  for (; files.back() != written; files.pop_back()) fs::rename(files.back(), files.back().string() + ".damaged");
-  for (size_t i = 0; i + static_cast<size_t>(keep_) < files.size(); ++i) fs::remove(files[i]);
+  std::error_code none;  // one that cannot be removed stays
+  for (; files.back() != written; files.pop_back()) {
+    fs::rename(files.back(), files.back().string() + ".damaged", none);
+  }
+  for (size_t i = 0; i + static_cast<size_t>(keep_) < files.size(); ++i) fs::remove(files[i], none);
 }
 
 std::optional<fs::path> CheckpointFolder::set_aside(const fs::path& folder) {
-  if (!fs::exists(folder) || fs::is_empty(folder)) return std::nullopt;
+  if (!fs::exists(folder) || holds_nothing(folder)) return std::nullopt;
   if (step_checkpoints(folder).empty() && !fs::exists(folder / "metrics.jsonl")) {
     reject_input("checkpoint", "{} is not a folder of a run, and is not put aside for one", folder.string(),
                  way_out("give another --checkpoint-dir"));

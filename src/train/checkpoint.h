@@ -69,6 +69,7 @@ class CheckpointFolder {
   static std::optional<std::filesystem::path> set_aside(const std::filesystem::path& folder);
 
  private:
+  bool make_best(const std::filesystem::path& written) const;
   void remove_old(const std::filesystem::path& written) const;
 
   std::filesystem::path folder_;

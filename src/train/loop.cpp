@@ -52,15 +52,11 @@ TrainSummary Loop::run() {
   }
   session_.restart();
   meter_.begin(source->stats());
-  while (position_.step < parts_.plan.total_steps && !stop_ && !summary_.stopped_early) {
-    const bool epoch_ended = one_step(*source);
-    if (summary_.steps.this_session == 1) report_first_step();
-    if (due(config().log_every)) begin_log(source->stats());
-    if (pending_ && parts_.step.values_arrived()) finish_log();
-    const bool improved = validation_due(epoch_ended) && validate();
-    if (due(config().sample_every)) sample();
-    if (due(config().checkpoint_every) || improved) save(improved);
-    parts_.log.show_progress(progress());
+  try {
+    train_on(*source);
+  } catch (...) {
+    keep_begun_log();
+    throw;
   }
   summary_.interrupted = stop_ && position_.step < parts_.plan.total_steps;
   if (meter_.steps() > 0) begin_log(source->stats());
@@ -69,6 +65,28 @@ TrainSummary Loop::run() {
   summary_.input_wait = summary_.seconds > 0 ? meter_.waited_s() / summary_.seconds : 0;
   end();
   return summary_;
+}
+
+void Loop::train_on(BatchSource& source) {
+  while (position_.step < parts_.plan.total_steps && !stop_ && !summary_.stopped_early) {
+    const bool epoch_ended = one_step(source);
+    if (summary_.steps.this_session == 1) report_first_step();
+    if (due(config().log_every)) begin_log(source.stats());
+    if (pending_ && parts_.step.values_arrived()) finish_log();
+    const bool improved = validation_due(epoch_ended) && validate();
+    if (due(config().sample_every)) sample();
+    if (due(config().checkpoint_every) || improved) save(improved);
+    parts_.log.show_progress(progress());
+  }
+}
+
+// A run that fails leaves the log line that it had begun.
+void Loop::keep_begun_log() {
+  if (!pending_) return;
+  try {
+    finish_log();
+  } catch (const std::exception&) {  // the first failure is the one to report
+  }
 }
 
 TrainProgress Loop::progress() const {
@@ -126,19 +144,18 @@ bool Loop::one_step(BatchSource& source) {
     const TensorMap tensors = tensors_of(*batch, !parts_.plan.static_shapes);
     check_signature(tensors, false);
     meter_.add_batch(*batch, tensors["mel"].size(0) * tensors["mel"].size(1));
-    if (i == 0) {
-      meter_.begin_step(parts_.step.stream());
-      parts_.step.begin(learning_rate_);
-    }
+    meter_.begin_work(parts_.step.stream());
+    if (i == 0) parts_.step.begin(learning_rate_);
     parts_.step.add(tensors, noise_seed(config().seed, parts_.plan.batch_number(position_), false));
     if (++position_.batch == parts_.plan.training.batches_per_epoch()) {
       position_.batch = 0;
       ++position_.epoch;
       epoch_ended = true;
     }
+    if (i + 1 == config().gradient_accumulation_steps) parts_.step.update();
+    meter_.end_work(parts_.step.stream());
   }
-  parts_.step.update();
-  meter_.end_step(parts_.step.stream());
+  meter_.end_step();
   ++position_.step;
   ++summary_.steps.this_session;
   return epoch_ended;

@@ -44,6 +44,8 @@ class Loop {
 
   std::unique_ptr<BatchSource> open_training_feed();
   Feed validation_feed() const;
+  void train_on(BatchSource& source);
+  void keep_begun_log();
   bool one_step(BatchSource& source);  // whether an epoch ended
   void report_first_step();
   void check_signature(const TensorMap& batch, bool validation);

@@ -1,12 +1,9 @@
 #include "train/metrics.h"
 
-#include "base/error.h"
 #include "base/files.h"
+#include "base/lines.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -25,19 +22,23 @@ std::string loss_tag(std::string_view loss) {
   return "loss/" + std::string(loss.starts_with(prefix) ? loss.substr(prefix.size()) : "total");
 }
 
-MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t step) : path_(path) {
-  if (std::filesystem::exists(path)) {
-    std::ifstream in(path);
-    std::string kept, line;
-    while (std::getline(in, line)) {
-      const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-      if (json.is_object() && json.value("step", int64_t{0}) <= step) kept += line + "\n";
-    }
-    write_file_atomically(path, kept);
-  }
-  file_.reset(std::fopen(path.c_str(), "a"));
-  if (!file_) fail("metrics", "{}: {}", path.string(), std::strerror(errno));
+namespace {
+
+void drop_later_lines(const std::filesystem::path& path, int64_t step) {
+  if (!std::filesystem::exists(path)) return;
+  std::string kept;
+  read_lines(path, [&](const TextLine& line) {
+    const nlohmann::json json = nlohmann::json::parse(line.text, nullptr, false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) return;
+    if (json["step"].get<int64_t>() <= step) kept.append(line.text).push_back('\n');
+  });
+  write_file_atomically(path, kept);
 }
+
+}  // namespace
+
+MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t step)
+    : file_((drop_later_lines(path, step), AppendFile::lines(path))) {}
 
 void MetricsFile::add(const StepMetrics& metrics) {
   nlohmann::ordered_json json;
@@ -52,10 +53,7 @@ void MetricsFile::add(const StepMetrics& metrics) {
       json[metric.name] = metric.value;
     }
   }
-  // A full disk must not end a run: what is missing here is in TensorBoard's file, or lost.
-  const std::string line = json.dump() + "\n";
-  std::fwrite(line.data(), 1, line.size(), file_.get());
-  std::fflush(file_.get());
+  file_.append(json.dump() + "\n");
 }
 
 }  // namespace myxtts

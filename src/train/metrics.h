@@ -2,10 +2,10 @@
 // tag) and the report page by itself; `loader_*` is shown by `diagnose report` instead. No libtorch here.
 #pragma once
 
+#include "base/append_file.h"
+
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,8 +47,7 @@ class MetricsFile {
   void add(const StepMetrics& metrics);
 
  private:
-  std::filesystem::path path_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, std::fclose};
+  AppendFile file_;
 };
 
 }  // namespace myxtts

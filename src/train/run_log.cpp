@@ -28,7 +28,7 @@ void RunLog::tolerate(const std::string& what, const std::function<void()>& writ
 }
 
 void RunLog::add(const StepMetrics& metrics) {
-  metrics_.add(metrics);
+  tolerate("metrics.jsonl", [&] { metrics_.add(metrics); });
   tolerate("the TensorBoard file", [&] {
     for (const Metric& metric : metrics.values) {
       if (metric.tag.empty() || !std::isfinite(metric.value)) continue;

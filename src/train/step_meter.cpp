@@ -33,13 +33,13 @@ void StepMeter::add_batch(const Batch& batch, int64_t frames) {
   sums_.frames += frames, sums_.valid_frames += batch.valid_frames();
 }
 
-void StepMeter::begin_step(StreamHandle stream) {
+void StepMeter::begin_work(StreamHandle stream) {
   if (busy_) busy_->begin(stream);
 }
 
-void StepMeter::end_step(StreamHandle stream) {
+void StepMeter::end_work(StreamHandle stream) {
   if (busy_) busy_->end(stream);
-  ++sums_.steps;
+  ++sums_.batches;
 }
 
 void StepMeter::exclude_idle() {
@@ -54,7 +54,7 @@ void StepMeter::report(const LoaderStats& loader, const std::function<void()>& w
     BusyClock::Time time = busy_->take();
     if (time.pieces == 0) wait_for_device(), time = busy_->take();
     gpu_busy = time.busy_ms / time.all_ms;
-    seconds = steps * time.all_ms * 1e-3 / static_cast<double>(time.pieces);
+    seconds = static_cast<double>(sums_.batches) * time.all_ms * 1e-3 / static_cast<double>(time.pieces);
   }
   metrics.add("step_ms", "speed/step_ms", seconds * 1e3 / steps);
   metrics.add("input_wait_ms", "speed/input_wait_ms", sums_.wait_s * 1e3 / steps);

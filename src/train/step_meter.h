@@ -26,8 +26,10 @@ class StepMeter {
   void waited_for_input(double seconds);
   // `frames`: of the padded batch.
   void add_batch(const Batch& batch, int64_t frames);
-  void begin_step(StreamHandle stream);
-  void end_step(StreamHandle stream);
+  // Around the work of each batch, so that waiting for the next one of a step is not counted as busy.
+  void begin_work(StreamHandle stream);
+  void end_work(StreamHandle stream);
+  void end_step() { ++sums_.steps; }
   int64_t steps() const { return sums_.steps; }
   double waited_s() const { return waited_s_; }  // since the first step
 
@@ -54,7 +56,7 @@ class StepMeter {
  private:
   struct Sums {
     Stopwatch clock;
-    int64_t steps = 0, clips = 0, frames = 0, valid_frames = 0;
+    int64_t steps = 0, batches = 0, clips = 0, frames = 0, valid_frames = 0;
     double wait_s = 0, audio_s = 0, paused_s = 0;
     LoaderStats loader;  // when they began
   };

@@ -4,6 +4,8 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folder_lock.h"
+#include "base/mapped_file.h"
 #include "model/torch_device.h"
 #include "settings/config_file.h"
 #include "synth/voice_file.h"
@@ -178,8 +180,14 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
     if (listener.warn) listener.warn(text);
   });
   const fs::path folder = run_folder(training);
+  std::optional<FolderLock> lock;
+  if (fs::is_directory(folder)) lock.emplace("train", folder);
   const auto aside = input.reset ? CheckpointFolder::set_aside(folder) : std::nullopt;
   CheckpointFolder checkpoints(folder, training.keep_checkpoints);
+  if (!lock || aside) {
+    lock.reset();
+    lock.emplace("train", folder);
+  }
   checkpoints.remove_leftovers();
   const std::optional<Resumed> resumed = find_checkpoint(folder, listener);
 

@@ -9,6 +9,7 @@
 #include "artifacts/tensorboard.h"
 #include "audio/wav.h"
 #include "base/error.h"
+#include "base/files.h"
 
 #include <iostream>
 #include <iterator>

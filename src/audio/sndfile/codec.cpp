@@ -136,6 +136,10 @@ struct OpenClip {
       fail_as(ErrorCode::unreadable, "audio", "{} has {} channels at {} Hz (at byte {})", source.name, info.channels,
               info.samplerate, at_byte(0));
     }
+    if (static_cast<uint64_t>(info.frames) > max_decoded_samples) {
+      fail_as(ErrorCode::unreadable, "audio", "{} claims {} samples, and at most {} are decoded (at byte {})",
+              source.name, info.frames, max_decoded_samples, at_byte(0));
+    }
   }
 };
 
@@ -216,6 +220,7 @@ std::vector<float> codec_read_mono(const ByteSource& source, uint64_t first, uin
   constexpr uint64_t frames_at_once = 4096;
   std::vector<float> block(frames_at_once * static_cast<size_t>(channels));
   std::vector<float> mono;
+  count = std::min(count, max_decoded_samples);
   while (mono.size() < count) {
     const uint64_t missing = skipped > 0 ? skipped : count - mono.size();
     const auto want = static_cast<sf_count_t>(std::min<uint64_t>(frames_at_once, missing));

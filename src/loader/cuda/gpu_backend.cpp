@@ -439,18 +439,29 @@ class GpuBackend : public LoaderBackend {
     if (kept != nullptr && clip.place.bytes > one.room) changed(clip);
     const uint64_t offset = kept != nullptr ? one.offset : place_in_slab(slot, row, clip.place.bytes);
     const std::span bytes(kept != nullptr ? kept : state.slab->memory.data() + head_bytes_ + offset, clip.place.bytes);
-    read_bytes(clip.place, bytes);
-    const WavLayout layout = layout_of(clip, bytes);
-    const auto frame = static_cast<uint64_t>(layout.frame_bytes());
-    const uint64_t first_byte = layout.data_offset_bytes + clip.first_sample * frame;
+    const WavLayout layout = read_used_bytes(clip, bytes);
+    const auto used_bytes = clip.samples * static_cast<uint64_t>(layout.frame_bytes());
+    const uint64_t first_byte = layout.data_offset_bytes;
     if (kept != nullptr) {
-      one.mapped = bytes.subspan(first_byte, clip.samples * frame);
+      one.mapped = bytes.subspan(first_byte, used_bytes);
       one.clip = gpu_clip(clip, layout, place_on_gpu(state, offset));
     } else {
       one.clip = gpu_clip(clip, layout, place_on_gpu(state, offset) + first_byte);
       one.in_slab = true;
     }
-    return bytes.size();
+    return first_byte + used_bytes;
+  }
+
+  // The file as it lies if its first sample is used, in one read; otherwise the used samples alone. Where they begin is
+  // the layout's offset.
+  static WavLayout read_used_bytes(const CorpusClip& clip, std::span<std::byte> into) {
+    if (clip.first_sample == 0) {
+      read_bytes(clip.place, into);
+      return layout_of(clip, into);
+    }
+    const WavLayout layout = read_wav_part(clip.place, clip.first_sample, clip.samples, into);
+    if (layout.sample_rate != clip.sample_rate) changed(clip);
+    return layout;
   }
 
   uint64_t load_decoded(const CorpusClip& clip, const LoaderSlot& slot, size_t row, std::byte* kept) {

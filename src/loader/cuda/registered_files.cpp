@@ -26,7 +26,8 @@ std::span<const std::byte> RegisteredFiles::bytes_of(const std::filesystem::path
     }
     if (file.registered) registered_bytes_ += bytes.size();
   }
-  return file.registered ? file.mapped->bytes() : std::span<const std::byte>();
+  const bool usable = file.registered && file.mapped->whole();
+  return usable ? file.mapped->bytes() : std::span<const std::byte>();
 }
 
 }  // namespace myxtts

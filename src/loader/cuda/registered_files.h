@@ -2,7 +2,7 @@
 // sample. Any thread.
 #pragma once
 
-#include "base/files.h"
+#include "base/mapped_file.h"
 #include "base/memory.h"
 
 #include <filesystem>
@@ -20,8 +20,8 @@ class RegisteredFiles {
   RegisteredFiles(const RegisteredFiles&) = delete;
   RegisteredFiles& operator=(const RegisteredFiles&) = delete;
 
-  // The file's bytes, or nothing where it cannot be registered: then it is read like any other file. Registering locks
-  // a file in memory, so no more than half of what this process may have is used.
+  // The file's bytes, or nothing where it cannot be registered or has been cut short: then it is read like any other
+  // file. Registering locks a file in memory, so no more than half of what this process may have is used.
   std::span<const std::byte> bytes_of(const std::filesystem::path& path);
 
  private:

@@ -1,6 +1,7 @@
 #include "artifacts/safetensors.h"
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/hash.h"
 
 #include <algorithm>

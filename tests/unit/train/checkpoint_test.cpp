@@ -1,8 +1,10 @@
 #include "train/checkpoint.h"
 
+#include "artifacts/safetensors.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "synth/voice_file.h"
+#include "tools/faults.h"
 
 #include <fstream>
 
@@ -103,6 +105,69 @@ TEST_F(Checkpoints, a_write_that_fails_is_told_and_the_old_one_stays) {
   ASSERT_TRUE(error);
   EXPECT_NE(error->find("step 13"), std::string::npos);
   EXPECT_FALSE(checkpoints.take_error());
+}
+
+// Every call on the file, one after the other, fails once.
+TEST_F(Checkpoints, of_before_are_whole_wherever_a_write_fails) {
+  save_checkpoint(folder / "a.safetensors", header, groups, states);
+  const std::string before = read_text_file(folder / "a.safetensors", 1 << 20);
+  faults_arm("a.safetensors", FAULT_NONE, 0, 0, nullptr);
+  save_checkpoint(folder / "a.safetensors", header, groups, states);
+  const int calls = faults_seen();
+  ASSERT_GT(calls, 4);
+  header.position.step = 13;
+  for (const fault_kind kind : {FAULT_EIO, FAULT_ENOSPC, FAULT_EINTR}) {
+    int failed = 0;
+    for (int call = 1; call <= calls; ++call) {
+      write_file_atomically(folder / "a.safetensors", before);
+      faults_arm("a.safetensors", kind, call, 1, nullptr);
+      bool written = true;
+      try {
+        save_checkpoint(folder / "a.safetensors", header, groups, states);
+      } catch (const Error& error) {
+        written = false;
+        EXPECT_NE(std::string(error.what()).find("a.safetensors"), std::string::npos) << error.what();
+      }
+      EXPECT_EQ(faults_raised(), 1) << "call " << call;
+      faults_disarm();
+      failed += written ? 0 : 1;
+      SafetensorsFile(folder / "a.safetensors").verify();
+      EXPECT_EQ(read_checkpoint_header(folder / "a.safetensors").position.step, written ? 13 : 12) << "call " << call;
+      EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1) << "call " << call << " left something behind";
+    }
+    EXPECT_EQ(failed > 0, kind != FAULT_EINTR);
+  }
+}
+
+TEST_F(Checkpoints, in_the_background_are_whole_wherever_a_call_fails) {
+  const auto save = [&](CheckpointFolder& checkpoints, int64_t step) {
+    header.position.step = step;
+    checkpoints.save_in_background(header, groups, states, true);
+    checkpoints.wait();
+    return !checkpoints.take_error();
+  };
+  for (const fault_kind kind : {FAULT_EIO, FAULT_ENOSPC, FAULT_EINTR}) {
+    for (int call = 1, seen = call; call <= seen; ++call) {
+      fs::remove_all(folder);
+      CheckpointFolder checkpoints(folder, 1);
+      ASSERT_TRUE(save(checkpoints, 1));
+      faults_arm("checkpoints/", kind, call, 1, nullptr);
+      const bool written = save(checkpoints, 2);
+      seen = std::max(seen, faults_seen());
+      faults_disarm();
+      const auto newest = newest_checkpoint(folder, [](const std::string& damage) { ADD_FAILURE() << damage; });
+      ASSERT_TRUE(newest);
+      // A step that could not be made the best one is reported, too, and is there.
+      EXPECT_TRUE(!written || read_checkpoint_header(*newest).position.step == 2) << "call " << call;
+      EXPECT_TRUE(written || kind != FAULT_EINTR) << "call " << call;
+      SafetensorsFile(folder / "best.safetensors").verify();
+      ASSERT_TRUE(save(checkpoints, 3)) << "the run continues";
+      checkpoints.remove_leftovers();
+      for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+        EXPECT_FALSE(entry.path().filename().string().ends_with(".tmp")) << entry.path();
+      }
+    }
+  }
 }
 
 TEST_F(Checkpoints, of_another_voice_are_refused_with_the_difference) {
