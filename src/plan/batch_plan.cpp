@@ -60,11 +60,15 @@ PlannedBatch BatchPlan::batch(uint64_t epoch, uint64_t index) const {
 }
 
 uint32_t BatchPlan::substitute(size_t shape, uint32_t clip, uint64_t attempt) const {
-  const std::vector<uint32_t>& clips = shapes_[shape].clips;
-  const Permutation order(clips.size(), key(substitute_order, clip, shape));
-  for (uint64_t i = 0; i < clips.size(); ++i) {
-    const uint32_t candidate = clips[order(i)];
-    if (candidate != clip && attempt-- == 0) return candidate;
+  const Shape& wanted = shapes_[shape];
+  for (size_t s = shape + 1; s-- > 0;) {
+    const Shape& from = shapes_[s];
+    if (from.text_length > wanted.text_length || from.mel_frames > wanted.mel_frames) continue;
+    const Permutation order(from.clips.size(), key(substitute_order, clip, s));
+    for (uint64_t i = 0; i < from.clips.size(); ++i) {
+      const uint32_t candidate = from.clips[order(i)];
+      if (candidate != clip && attempt-- == 0) return candidate;
+    }
   }
   return no_clip;
 }

@@ -39,8 +39,8 @@ class BatchPlan {
   // The rows of rank `rank` of `world_size`, which divides the batch size.
   PlannedBatch batch(uint64_t epoch, uint64_t index, uint64_t rank, uint64_t world_size) const;
 
-  // The clip that takes the place of one that cannot be read, always the same; `attempt` counts from 0 where the
-  // substitute cannot be read either. no_clip when there is none left.
+  // The clip that takes the place of one that cannot be read, always the same: of its shape, then of smaller ones.
+  // `attempt` counts from 0 where the substitute cannot be read either. no_clip when there is none left.
   uint32_t substitute(size_t shape, uint32_t clip, uint64_t attempt) const;
 
  private:
