@@ -1,5 +1,5 @@
 # The front door. Everything behind it is plain CMake, ctest and pytest; see CONTRIBUTING.md.
-.PHONY: build demo test check bench format lint docs clean help
+.PHONY: build demo test check bench fuzz format lint docs clean help
 
 BUILD := build
 JOBS ?= $(shell nproc)
@@ -15,11 +15,15 @@ demo: build ## the base voice speaks, learns a new voice in minutes, and a page 
 test: build ## build the tests and run them: units and the program
 	@tools/test
 
-check: build ## lint, and the unit tests under the sanitizers
+check: build ## lint, the unit tests under the sanitizers, a short fuzzing
 	@tools/check
 
 bench: build ## the figures behind the README's claims, on this machine
 	@tools/bench
+
+fuzz: ## feed every parser what nobody would write, a minute each
+	@tools/bootstrap --fuzz
+	@tools/fuzz
 
 format: ## rewrite the sources in the project's layout
 	@tools/lint --fix

@@ -183,5 +183,28 @@ TEST(Wav, ten_thousand_damaged_headers_end_in_a_layout_or_an_error) {
   EXPECT_GT(errors, 1000);
 }
 
+TEST(Wav, a_part_has_the_bytes_of_its_samples_alone) {
+  const fs::path path = fs::path(testing::TempDir()) / "myxtts_wav_part_test.wav";
+  std::string body;
+  for (int i = 0; i < 1000; ++i) put16(body, static_cast<uint16_t>(i)), put16(body, static_cast<uint16_t>(3 * i));
+  write_file_atomically(path, riff(format_chunk(1, 2, 16000, 16) + chunk("LIST", "abc") + chunk("data", body)));
+  std::vector<std::byte> into(400, std::byte{0x55});
+  const WavLayout layout = read_wav_part(path, 700, 90, into);
+  EXPECT_EQ(layout.frames, 1000U);
+  EXPECT_EQ(layout.data_offset_bytes, 0U);
+  EXPECT_EQ(std::memcmp(into.data(), body.data() + 700 * 4, 90 * 4), 0);
+  EXPECT_EQ(into[360], std::byte{0x55}) << "nothing behind the part is touched";
+  EXPECT_THROW(read_wav_part(path, 700, 101, into), Error) << "there is no room for it";
+  EXPECT_THROW(read_wav_part(path, 950, 51, into), Error) << "the clip ends before";
+  EXPECT_THROW(read_wav_part(path, std::numeric_limits<uint64_t>::max(), 1, into), Error);
+  fs::remove(path);
+}
+
+TEST(Wav, thousands_of_chunks_are_not_searched) {
+  std::string chunks = format_chunk(1, 1, 16000, 16);
+  for (int i = 0; i < 5000; ++i) chunks += chunk("junk", "");
+  EXPECT_THROW(parse(riff(chunks + chunk("data", "abcd"))), Error);
+}
+
 }  // namespace
 }  // namespace myxtts
