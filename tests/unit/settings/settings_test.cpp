@@ -138,7 +138,7 @@ TEST(SettingsReference, has_every_setting_in_both_languages) {
 TEST(SettingsReference, escapes_the_bars_of_a_value_in_a_table) {
   const std::string table = settings_reference({PageLanguage::en, true, "prepare", "corpus"});
   EXPECT_NE(table.find("| `--metadata-format` | `id\\|text\\|normalised` |"), std::string::npos);
-  EXPECT_NE(table.find("From a file only: `val_share`, "), std::string::npos);
+  EXPECT_NE(table.find("From a file only: `allow_outside`, `val_share`, "), std::string::npos);
   EXPECT_EQ(table.find("--train-data"), std::string::npos);
 }
 
