@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace myxtts {
+namespace {
+
+// So far ahead of silence a listener should be before somebody else's text begins: a step of that cannot be
+// interrupted, and the first piece of a text is short.
+constexpr double lead_s = 1;
+
+}  // namespace
 
 std::optional<std::vector<float>> SpeechJob::take(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
@@ -74,7 +81,7 @@ void SpeechQueue::step(SpeechJob& job) const {
     const bool first = !job.next_;
     if (first) job.next_ = voice_.begin(job.request_, job.reference_);
     const std::vector<float> samples = job.next_();
-    if (first) job.due_s_ = clock_.seconds();
+    if (first) job.due_s_ = clock_.seconds() - lead_s;
     job.due_s_ += static_cast<double>(samples.size()) / voice_.facts.sample_rate;
     job.put(samples, samples.empty());
   } catch (...) {

@@ -38,7 +38,7 @@ class SpeechJob {
 
   const SpeechRequest request_;
   const std::optional<Clip> reference_;
-  // Of the thread that speaks. `due_s`: when the listener has heard all there is.
+  // Of the thread that speaks. `due_s`: when it is its turn; a while before the listener has heard all there is.
   NextSamples next_;
   double due_s_ = 0;
 

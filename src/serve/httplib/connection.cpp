@@ -20,9 +20,10 @@ Connection::Connection(int socket, const ConnectionLimits& limits, const std::at
 // What the client is still sending is read for a while: a socket that is closed with unread bytes resets the
 // connection, and the client would never see its answer.
 Connection::~Connection() {
+  constexpr double idle_s = 1;
   ::shutdown(socket_, SHUT_WR);
   const Stopwatch watch;
-  while (watch.seconds() < limits_.linger_s && wait_for(POLLIN, poll_s) &&
+  while (watch.seconds() < limits_.linger_s && wait_for(POLLIN, idle_s) &&
          ::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT) > 0) {
   }
   ::close(socket_);

@@ -18,7 +18,7 @@ namespace myxtts {
 struct ConnectionLimits {
   double receive_s = 0, stall_s = 0;
   size_t request_bytes = 0;
-  double linger_s = 2;  // for what a client still sends when it has its answer
+  double linger_s = 10;  // for what a client still sends when it has its answer
 };
 
 class Connection final : public httplib::Stream {
