@@ -168,6 +168,7 @@ def measure(server, options, counts):
     listen(server, rate, options.text, 0)
     result = {"what": "speech over HTTP on loopback: first sound, concurrent streams and their gaps", "text": options.text,
               "device": options.device, "cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)),
+              "load_average_before": [round(each, 1) for each in os.getloadavg()],
               "commit": subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip(),
               "date": datetime.date.today().isoformat(), "command": " ".join(["python", *sys.argv]), "load": [], "hostile": None}
     for streams in counts:
