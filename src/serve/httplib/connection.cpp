@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,7 +16,9 @@ constexpr double poll_s = 0.1;  // how often what else may have happened is look
 }  // namespace
 
 Connection::Connection(int socket, const ConnectionLimits& limits, const std::atomic<bool>& stopping)
-    : socket_(socket), limits_(limits), stopping_(stopping) {}
+    : socket_(socket), limits_(limits), stopping_(stopping) {
+  ::fcntl(socket_, F_SETFD, FD_CLOEXEC);  // espeak-ng is a process that would hold it open
+}
 
 // What the client is still sending is read for a while: a socket that is closed with unread bytes resets the
 // connection, and the client would never see its answer.
