@@ -131,6 +131,12 @@ def test_it_sends_the_first_samples_while_it_makes_the_others(server):
     assert server.metric("myxtts_queue_length") == 0
 
 
+def test_a_stream_breaks_off_at_a_sentence_that_cannot_be_said(server):
+    with pytest.raises(http.client.IncompleteRead):
+        server.speak(input="river run by. \u20ac is no letter.", stream=True)
+    assert "\u20ac" in error_of(server.speak(input="river run by. \u20ac is no letter."), 400)
+
+
 def test_a_client_that_leaves_while_it_waits_stops_its_synthesis(voice):
     with Server(voice) as server:
         body = json.dumps({"input": LONG, "speed": 0.25}).encode()

@@ -5,12 +5,11 @@
 #include "serve/answers.h"
 
 namespace myxtts {
-namespace {
 
 using Samples = std::vector<float>;
 
 // A job and the client who waits for it.
-struct Listener {
+struct SpeechListener {
   std::shared_ptr<SpeechJob> job;
   std::function<bool()> is_there;
   Stopwatch since_request;
@@ -28,6 +27,8 @@ struct Listener {
     }
   }
 };
+
+namespace {
 
 // Nothing if it did not come whole; the status is then set.
 std::optional<std::string> read_body(const httplib::Request& http, httplib::Response& response,
@@ -54,7 +55,8 @@ bool send(httplib::DataSink& sink, const std::vector<std::byte>& bytes) {
 }
 
 // All that follows `samples`, as it is made. False if the client left or the voice failed: the answer breaks off then.
-bool send_stream(httplib::DataSink& sink, Listener& listener, Samples samples, SoundFormat format, int sample_rate) {
+bool send_stream(httplib::DataSink& sink, SpeechListener& listener, Samples samples, SoundFormat format,
+                 int sample_rate) {
   std::vector<std::byte> bytes;
   if (format == SoundFormat::wav) bytes = make_wav_header(unknown_wav_bytes, sample_rate);
   while (!samples.empty()) {
@@ -81,13 +83,18 @@ void SpeechHandler::answer(const httplib::Request& http, httplib::Response& resp
   try {
     speak(http, response, reader);
   } catch (const Error& error) {
-    const int status = status_of(error);
-    if (status >= 500 && settings_.warn) settings_.warn(error.what());
-    set_error(response, status, error.sentence());
+    warn_of(error);
+    set_error(response, status_of(error), error.sentence());
   } catch (const std::exception& error) {
-    if (settings_.warn) settings_.warn(error.what());
+    warn_of(error);
     response.status = 500;
   }
+}
+
+// Unless it is the client's own.
+void SpeechHandler::warn_of(const std::exception& error) const {
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  if (settings_.warn && (known == nullptr || status_of(*known) >= 500)) settings_.warn(error.what());
 }
 
 void SpeechHandler::speak(const httplib::Request& http, httplib::Response& response,
@@ -101,51 +108,66 @@ void SpeechHandler::speak(const httplib::Request& http, httplib::Response& respo
   request.reference.clear();
   const SoundFormat format = request.format;
   const bool streams = request.stream;
-  const auto listener = std::make_shared<Listener>();
-  listener->job = queue_.add(std::move(request), std::move(reference));
-  listener->is_there = [still = http.progress] { return still(0, 0); };
+  const auto listener = std::make_shared<SpeechListener>();
   listener->since_request = since_request;
+  listener->is_there = [still = http.progress] { return still(0, 0); };
+  listener->job = queue_.add(std::move(request), std::move(reference));
   if (!listener->job) {
     response.status = 429;
     response.set_header("Retry-After", "2");
     return;
   }
   // What cannot be said shows at the first samples, while the status can still be chosen.
-  std::optional<Samples> samples = listener->next();
-  if (samples) metrics_.add_first_sample(since_request.seconds());
-  const auto finished = [this, rate = voice_.sample_rate](const Listener& heard) {
-    metrics_.add_speech(static_cast<double>(heard.heard_samples) / rate, heard.since_request.seconds());
-  };
-  if (streams && samples) {
-    const auto provide = [this, listener, format, finished, first = *std::move(samples)](size_t,
-                                                                                         httplib::DataSink& sink) {
-      try {
-        if (!send_stream(sink, *listener, first, format, voice_.sample_rate)) return false;
-        finished(*listener);
-        return true;
-      } catch (const std::exception& error) {
-        if (settings_.warn) settings_.warn(error.what());
-        return false;
-      }
-    };
-    response.set_chunked_content_provider(content_type(format, voice_.sample_rate), provide);
-    return;
-  }
-  Samples all;
-  while (samples && !samples->empty()) {
-    all.insert(all.end(), samples->begin(), samples->end());
-    samples = listener->next();
-  }
-  if (!samples) {
+  std::optional<Samples> first = listener->next();
+  if (!first) {
     response.status = 499;
     return;
   }
-  finished(*listener);
+  metrics_.add_first_sample(since_request.seconds());
+  if (streams) {
+    send_as_made(response, listener, *std::move(first), format);
+  } else {
+    send_whole(response, *listener, *std::move(first), format);
+  }
+}
+
+void SpeechHandler::send_as_made(httplib::Response& response, const std::shared_ptr<SpeechListener>& listener,
+                                 Samples first, SoundFormat format) const {
+  const auto provide = [this, listener, format, first = std::move(first)](size_t, httplib::DataSink& sink) {
+    try {
+      if (!send_stream(sink, *listener, first, format, voice_.sample_rate)) return false;
+      count(*listener);
+      return true;
+    } catch (const std::exception& error) {
+      warn_of(error);
+      return false;
+    }
+  };
+  response.set_chunked_content_provider(content_type(format, voice_.sample_rate), provide);
+}
+
+void SpeechHandler::send_whole(httplib::Response& response, SpeechListener& listener, Samples all,
+                               SoundFormat format) const {
+  for (;;) {
+    const std::optional<Samples> more = listener.next();
+    if (!more) {
+      response.status = 499;
+      return;
+    }
+    if (more->empty()) break;
+    all.insert(all.end(), more->begin(), more->end());
+  }
+  count(listener);
   std::vector<std::byte> bytes;
   if (format == SoundFormat::wav) bytes = make_wav_header(static_cast<uint32_t>(all.size() * 2), voice_.sample_rate);
   append_pcm_16(bytes, all);
   response.set_content(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
                        content_type(format, voice_.sample_rate));
+}
+
+void SpeechHandler::count(const SpeechListener& listener) const {
+  metrics_.add_speech(static_cast<double>(listener.heard_samples) / voice_.sample_rate,
+                      listener.since_request.seconds());
 }
 
 }  // namespace myxtts

@@ -9,6 +9,8 @@
 
 namespace myxtts {
 
+struct SpeechListener;  // a client and the job that it waits for
+
 class SpeechHandler {
  public:
   // Borrows them.
@@ -20,6 +22,12 @@ class SpeechHandler {
 
  private:
   void speak(const httplib::Request& http, httplib::Response& response, const httplib::ContentReader& reader) const;
+  void send_as_made(httplib::Response& response, const std::shared_ptr<SpeechListener>& listener,
+                    std::vector<float> first, SoundFormat format) const;
+  void send_whole(httplib::Response& response, SpeechListener& listener, std::vector<float> all,
+                  SoundFormat format) const;
+  void warn_of(const std::exception& error) const;
+  void count(const SpeechListener& listener) const;
 
   const VoiceFacts& voice_;
   const ServerSettings& settings_;
