@@ -7,7 +7,8 @@ namespace myxtts {
 struct SpeechServer::State {};
 
 SpeechServer::SpeechServer(ServedVoice, const ServerSettings&) {
-  reject_input("serve", "this build has no cpp-httplib", way_out("install libcpp-httplib-dev and build again"));
+  reject_input("serve", "this build has no cpp-httplib",
+               way_out("install libcpp-httplib-dev, 0.11 to 0.14, and build again"));
 }
 
 SpeechServer::~SpeechServer() = default;
