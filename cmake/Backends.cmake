@@ -1,5 +1,5 @@
-# Which optional backends are built. A backend is a folder: `cuda/` or `no_cuda/`, `sndfile/` or `no_sndfile/`.
-# Sets MYXTTS_CUDA_FOUND and MYXTTS_SNDFILE_FOUND to ON or OFF.
+# Which optional backends are built. A backend is a folder: `cuda/` or `no_cuda/`, `sndfile/` or `no_sndfile/`,
+# `httplib/` or `no_httplib/`. Sets MYXTTS_CUDA_FOUND, MYXTTS_SNDFILE_FOUND and MYXTTS_HTTPLIB_FOUND to ON or OFF.
 set(MYXTTS_CUDA_FOUND OFF)
 if(NOT MYXTTS_CUDA STREQUAL "OFF")
   include(CheckLanguage)
@@ -38,6 +38,21 @@ if(NOT MYXTTS_SNDFILE STREQUAL "OFF")
   elseif(MYXTTS_SNDFILE STREQUAL "ON")
     message(FATAL_ERROR "MYXTTS_SNDFILE=ON, but libsndfile >= 1.1 was not found: install libsndfile1-dev")
   endif()
+endif()
+
+# cpp-httplib as a library with its headers, as Debian and Ubuntu have it. Its streams changed with 0.15.
+set(MYXTTS_HTTPLIB_FOUND OFF)
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(HTTPLIB QUIET cpp-httplib>=0.11 cpp-httplib<0.15)
+  set(MYXTTS_HTTPLIB_FOUND ${HTTPLIB_FOUND})
+endif()
+if(MYXTTS_HTTPLIB_FOUND)
+  set(MYXTTS_HTTPLIB_FOUND ON)
+  set(HTTPLIB_FOLDER httplib)
+else()
+  set(MYXTTS_HTTPLIB_FOUND OFF)
+  set(HTTPLIB_FOLDER no_httplib)
 endif()
 
 if(MYXTTS_CUDA_FOUND)

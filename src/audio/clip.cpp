@@ -80,14 +80,26 @@ AudioInfo read_clip_info(const ClipPlace& place) {
   return {name_of(layout.format), layout.sample_rate, layout.channels, layout.frames};
 }
 
-Clip read_clip(const ClipPlace& place, uint64_t first, uint64_t count) {
-  const OpenClip clip(place);
-  if (!looks_like_wav(clip.source)) {
-    const int sample_rate = codec_info(clip.source).sample_rate;
-    return {sample_rate, codec_read_mono(clip.source, first, count)};
+Clip read_clip(const ByteSource& source, uint64_t first, uint64_t count) {
+  if (!looks_like_wav(source)) {
+    const int sample_rate = codec_info(source).sample_rate;
+    return {sample_rate, codec_read_mono(source, first, count)};
   }
-  const WavLayout layout = parse_wav(clip.source);
-  return {layout.sample_rate, read_wav_mono(clip.source, layout, first, count)};
+  const WavLayout layout = parse_wav(source);
+  return {layout.sample_rate, read_wav_mono(source, layout, first, count)};
+}
+
+Clip read_clip(const ClipPlace& place, uint64_t first, uint64_t count) {
+  return read_clip(OpenClip(place).source, first, count);
+}
+
+ByteSource memory_source(std::string name, std::span<const std::byte> bytes) {
+  return {std::move(name), bytes.size(), [bytes](uint64_t offset, std::span<std::byte> into) -> size_t {
+            if (offset >= bytes.size()) return 0;
+            const auto part = bytes.subspan(offset, std::min<uint64_t>(into.size(), bytes.size() - offset));
+            std::ranges::copy(part, into.begin());
+            return part.size();
+          }};
 }
 
 void read_bytes(const ClipPlace& place, std::span<std::byte> into) {

@@ -38,6 +38,10 @@ struct Clip {
 // format allows.
 Clip read_clip(const ClipPlace& place, uint64_t first = 0, uint64_t count = whole_clip);
 
+// A clip that is in memory already; `bytes` must outlive the source. `name` is for error messages.
+ByteSource memory_source(std::string name, std::span<const std::byte> bytes);
+Clip read_clip(const ByteSource& source, uint64_t first = 0, uint64_t count = whole_clip);
+
 // Reads all bytes of the clip; `into` must have their size.
 void read_bytes(const ClipPlace& place, std::span<std::byte> into);
 

@@ -174,22 +174,31 @@ bool looks_like_wav(const ByteSource& source) {
 
 WavLayout parse_wav(const ByteSource& source) { return Parser(source).parse(); }
 
-std::vector<std::byte> make_wav(std::span<const float> samples, int sample_rate) {
-  const auto data_bytes = static_cast<uint32_t>(samples.size() * 2);
-  const uint32_t riff_bytes = 36 + data_bytes;
+void append_pcm_16(std::vector<std::byte>& out, std::span<const float> samples) {
+  for (const float sample : samples) {
+    const auto value = static_cast<int16_t>(std::clamp(std::lround(sample * 32768.0F), -32768L, 32767L));
+    append(out, &value, 2);
+  }
+}
+
+std::vector<std::byte> make_wav_header(uint32_t data_bytes, int sample_rate) {
+  const uint32_t riff_bytes = data_bytes == unknown_wav_bytes ? unknown_wav_bytes : 36 + data_bytes;
   const uint32_t format_bytes = 16;
   const uint16_t format[] = {tag_pcm, 1};
   const uint32_t rates[] = {static_cast<uint32_t>(sample_rate), static_cast<uint32_t>(sample_rate) * 2};
   const uint16_t block[] = {2, 16};
   std::vector<std::byte> out;
-  out.reserve(wav_header_bytes + data_bytes);
+  out.reserve(wav_header_bytes);
   append(out, "RIFF", 4), append(out, &riff_bytes, 4), append(out, "WAVEfmt ", 8), append(out, &format_bytes, 4);
   append(out, format, 4), append(out, rates, 8), append(out, block, 4), append(out, "data", 4);
   append(out, &data_bytes, 4);
-  for (const float sample : samples) {
-    const auto value = static_cast<int16_t>(std::clamp(std::lround(sample * 32768.0F), -32768L, 32767L));
-    append(out, &value, 2);
-  }
+  return out;
+}
+
+std::vector<std::byte> make_wav(std::span<const float> samples, int sample_rate) {
+  std::vector<std::byte> out = make_wav_header(static_cast<uint32_t>(samples.size() * 2), sample_rate);
+  out.reserve(wav_header_bytes + samples.size() * 2);
+  append_pcm_16(out, samples);
   return out;
 }
 

@@ -36,8 +36,14 @@ bool looks_like_wav(const ByteSource& source);
 // Throws Error with name, byte offset and reason. Reads a few dozen bytes per chunk and allocates nothing.
 WavLayout parse_wav(const ByteSource& source);
 
-// Mono PCM16 file. Clips samples to [-1, 1]; 16-bit input round-trips exactly.
+// Mono PCM16, as in a file: little-endian. Clips samples to [-1, 1]; 16-bit input round-trips exactly.
+void append_pcm_16(std::vector<std::byte>& out, std::span<const float> samples);
+
+// The header of a mono PCM16 file. A stream whose length is not known yet says 0xFFFFFFFF.
 constexpr uint64_t wav_header_bytes = 44;
+constexpr uint32_t unknown_wav_bytes = 0xFFFFFFFF;
+std::vector<std::byte> make_wav_header(uint32_t data_bytes, int sample_rate);
+
 std::vector<std::byte> make_wav(std::span<const float> samples, int sample_rate);
 void write_wav(const std::filesystem::path& path, std::span<const float> samples, int sample_rate);
 

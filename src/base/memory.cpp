@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include <unistd.h>
+
 namespace myxtts {
 namespace {
 namespace fs = std::filesystem;
@@ -49,6 +51,13 @@ HostMemory host_memory(const fs::path& root) {
   }
   limit_to_group(memory, root / "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes");
   return memory;
+}
+
+uint64_t resident_bytes() {
+  std::ifstream pages("/proc/self/statm");
+  uint64_t whole = 0, resident = 0;
+  pages >> whole >> resident;
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace myxtts

@@ -14,4 +14,7 @@ struct HostMemory {
 // `root` contains proc/ and sys/, for tests.
 HostMemory host_memory(const std::filesystem::path& root = "/");
 
+// Of this process; 0 if the system does not say.
+uint64_t resident_bytes();
+
 }  // namespace myxtts

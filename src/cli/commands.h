@@ -25,6 +25,7 @@ void add_config_command(CLI::App& app, Program& program);
 void add_train_command(CLI::App& app, Program& program);
 void add_synth_command(CLI::App& app, Program& program);
 void add_speakers_command(CLI::App& app, Program& program);
+void add_serve_command(CLI::App& app, Program& program);
 void add_export_command(CLI::App& app, Program& program);
 void add_prepare_command(CLI::App& app, Program& program);
 void add_batches_command(CLI::App& app, Program& program);

@@ -81,6 +81,7 @@ int run(int count, char** arguments) {
   add_train_command(app, program);
   add_synth_command(app, program);
   add_speakers_command(app, program);
+  add_serve_command(app, program);
   add_export_command(app, program);
   add_prepare_command(app, program);
   add_batches_command(app, program);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace myxtts {
 namespace {
@@ -10,6 +11,8 @@ constexpr double fade_s = 0.005;
 constexpr float silence = 0.003F;  // -50 dB of full scale
 
 bool is_silent(float sample) { return std::abs(sample) < silence; }
+
+size_t fade_samples(int sample_rate) { return static_cast<size_t>(fade_s * sample_rate); }
 
 size_t silent_head(std::span<const float> sound) {
   return static_cast<size_t>(std::ranges::find_if_not(sound, is_silent) - sound.begin());
@@ -49,7 +52,7 @@ void append_speech(std::vector<float>& speech, std::span<const float> piece, dou
   // Of the silence that is there, each side keeps at most half of the pause.
   const size_t kept_tail = std::min(tail, pause / 2), kept_head = std::min(head, pause / 2);
   speech.resize(speech.size() - (tail - kept_tail));
-  const size_t first = speech.size(), fade = samples(fade_s);
+  const size_t first = speech.size(), fade = fade_samples(sample_rate);
   for (size_t i = 0; i < std::min(fade, first); ++i) {
     speech[first - 1 - i] *= static_cast<float>(i) / static_cast<float>(fade);
   }
@@ -60,6 +63,42 @@ void append_speech(std::vector<float>& speech, std::span<const float> piece, dou
   for (size_t i = 0; i < std::min(fade, rest.size()); ++i) {
     speech[second + i] *= static_cast<float>(i) / static_cast<float>(fade);
   }
+}
+
+// A join needs the silence that the next sentence begins with, and as much sound as it fades.
+void SpeechJoiner::add(std::span<const float> samples) {
+  if (!between_) {
+    held_.insert(held_.end(), samples.begin(), samples.end());
+    return;
+  }
+  begun_.insert(begun_.end(), samples.begin(), samples.end());
+  const size_t sounding = begun_.size() - silent_head(begun_);
+  if (sounding > 0 && sounding >= fade_samples(sample_rate_)) join();
+}
+
+void SpeechJoiner::end_sentence(double pause_s) {
+  if (between_) join();
+  if (!held_.empty()) between_ = true, pause_s_ = pause_s;
+}
+
+void SpeechJoiner::join() {
+  append_speech(held_, begun_, pause_s_, sample_rate_);
+  begun_.clear();
+  between_ = false;
+}
+
+std::vector<float> SpeechJoiner::take() {
+  const size_t kept = silent_tail(held_) + fade_samples(sample_rate_);
+  if (held_.size() <= kept) return {};
+  const auto end = held_.begin() + static_cast<std::ptrdiff_t>(held_.size() - kept);
+  std::vector<float> settled(held_.begin(), end);
+  held_.erase(held_.begin(), end);
+  return settled;
+}
+
+std::vector<float> SpeechJoiner::take_rest() {
+  if (between_ && !begun_.empty()) join();
+  return std::exchange(held_, {});
 }
 
 }  // namespace myxtts

@@ -1,6 +1,8 @@
 // A trained voice: text to samples.
 #pragma once
 
+#include "audio/clip.h"
+#include "synth/speech.h"
 #include "synth/voice_description.h"
 
 #include <filesystem>
@@ -17,11 +19,6 @@ void check_options(const SynthesisOptions& options);
 struct Speaking {
   std::vector<float> speaker = {};  // its vector
   std::string language = {};
-};
-
-// Where the time of speaking went, in seconds.
-struct SpeakingTimes {
-  double tokens = 0, mel = 0, waveform = 0;
 };
 
 // One thread at a time.
@@ -41,16 +38,19 @@ class Synthesizer {
   // was made with it. Of clips the mean is taken.
   std::vector<float> speaker_vector(const std::string& name) const;
   std::vector<float> reference_vector(const std::vector<std::filesystem::path>& clips) const;
+  std::vector<float> reference_vector(const Clip& clip) const;
   // The same for all checkpoints of a run: for speaker files.
   std::string fingerprint() const;
 
-  // A long text is spoken sentence by sentence. `times` are added to, where they are wanted.
+  // Speaks while it is asked for more; borrows this voice. Several may be under way, one step at a time.
+  Speech begin(const std::string& text, const SynthesisOptions& options, const Speaking& as = {}) const;
+
+  // The whole of it: the same samples. `times` are added to, where they are wanted.
   std::vector<float> say(const std::string& text, const SynthesisOptions& options, const Speaking& as = {},
                          SpeakingTimes* times = nullptr) const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<const LoadedVoice> voice_;
 };
 
 }  // namespace myxtts

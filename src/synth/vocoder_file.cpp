@@ -86,17 +86,14 @@ VocoderSpec vocoder_spec(std::string_view size, const MelSpec& mel, double mel_m
   return {vocoder_size(size), mel.n_mels, frames_of(mel), mel_mean, mel_std};
 }
 
-void waveform_in_pieces(const WaveformMaker& maker, const MelSpec& mel, const at::Tensor& frames, int64_t frames_each,
-                        const std::function<void(std::span<const float>)>& emit) {
+std::vector<float> waveform_part(const WaveformMaker& maker, const MelSpec& mel, const at::Tensor& frames,
+                                 int64_t first, int64_t end) {
   const int64_t count = frames.size(0), context = maker.context_frames(), hop = mel.hop_length;
-  for (int64_t first = 0; first < count; first += frames_each) {
-    const int64_t end = std::min(count, first + frames_each);
-    const int64_t heard_first = std::max<int64_t>(0, first - context), heard_end = std::min(count, end + context);
-    const std::vector<float> wave = maker.waveform(frames.narrow(0, heard_first, heard_end - heard_first));
-    const auto from = static_cast<size_t>((first - heard_first) * hop);
-    const auto to = end == count ? wave.size() : static_cast<size_t>((end - heard_first) * hop);
-    emit(std::span(wave).subspan(from, to - from));
-  }
+  const int64_t heard_first = std::max<int64_t>(0, first - context), heard_end = std::min(count, end + context);
+  std::vector<float> wave = maker.waveform(frames.narrow(0, heard_first, heard_end - heard_first));
+  if (end < count) wave.resize(static_cast<size_t>((end - heard_first) * hop));
+  wave.erase(wave.begin(), wave.begin() + (first - heard_first) * hop);
+  return wave;
 }
 
 std::unique_ptr<WaveformMaker> open_vocoder(const fs::path& path, const MelSpec& mel, at::Device device) {

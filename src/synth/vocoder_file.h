@@ -5,9 +5,7 @@
 #include "model/vocoder.h"
 
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,10 +24,10 @@ class WaveformMaker {
   virtual int64_t context_frames() const = 0;
 };
 
-// The samples of waveform() piece by piece, in order, so that the first are there early: each piece is made with the
-// frames around it that it depends on.
-void waveform_in_pieces(const WaveformMaker& maker, const MelSpec& mel, const at::Tensor& frames, int64_t frames_each,
-                        const std::function<void(std::span<const float>)>& emit);
+// The samples of frames [first, end) of `frames`, made with the frames around them that they depend on: parts in order
+// are the samples of waveform(). The last part also has the samples after the last frame.
+std::vector<float> waveform_part(const WaveformMaker& maker, const MelSpec& mel, const at::Tensor& frames,
+                                 int64_t first, int64_t end);
 
 // A file, or a folder of checkpoints. It must have been trained on the convention `mel`, which is the voice's.
 std::unique_ptr<WaveformMaker> open_vocoder(const std::filesystem::path& path, const MelSpec& mel, at::Device device);

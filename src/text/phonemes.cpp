@@ -114,12 +114,12 @@ class Espeak {
       reject_input("text", "phonemes need espeak-ng, which is not installed",
                    way_out("install it with: apt-get install espeak-ng"));
     }
-    const auto lines = clauses(marker);
-    if (!lines) {
-      reject_input("text", "espeak-ng does not support the language '{}'", language,
-                   way_out("`espeak-ng --voices` lists the supported ones"));
-    }
-    if (lines->size() == 1) marker_ipa_ = lines->front();
+  }
+
+  // Before more than one text. A single one does without, because somebody may be waiting to hear it.
+  void learn_marker() {
+    const std::vector<std::string> lines = marker_lines();
+    if (lines.size() == 1) marker_ipa_ = lines.front();
   }
 
   std::vector<std::string> phonemes(const std::vector<std::string>& texts) const {
@@ -128,6 +128,7 @@ class Espeak {
     std::vector<std::string> one_by_one;
     for (const std::string& text : texts) {
       const auto lines = clauses(paragraph(text));
+      if (!lines) marker_lines();  // is it the language?
       if (!lines) fail("text", "espeak-ng failed on \"{}\"", text, way_out("take that text out or change it"));
       one_by_one.push_back(fmt::format("{}", fmt::join(*lines, " ")));
     }
@@ -135,6 +136,15 @@ class Espeak {
   }
 
  private:
+  std::vector<std::string> marker_lines() const {
+    auto lines = clauses(marker);
+    if (!lines) {
+      reject_input("text", "espeak-ng does not support the language '{}'", language_,
+                   way_out("`espeak-ng --voices` lists the supported ones"));
+    }
+    return *std::move(lines);
+  }
+
   // espeak-ng prints one line per clause, so a marker paragraph separates the texts.
   std::optional<std::vector<std::string>> phonemes_in_one_process(const std::vector<std::string>& texts) const {
     std::string document;
@@ -192,7 +202,8 @@ PhonemeCache pronounce(const std::set<std::string>& clauses, const std::string& 
     if (!cache.contains({language, clause})) asked.push_back(clause);
   }
   if (asked.empty()) return cache;
-  const Espeak espeak(language);
+  Espeak espeak(language);
+  if (asked.size() > 1) espeak.learn_marker();
   std::mutex mutex;
   uint64_t done = 0;
   const auto ask = [&](size_t batch) {

@@ -2,6 +2,7 @@
 import concurrent.futures
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -53,3 +54,19 @@ def corpus(myxtts, tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus") / "demo"
     myxtts("demo-data", folder, "--clips", 40, "--seed", 3)
     return folder
+
+
+@pytest.fixture(scope="session")
+def voice(myxtts, tmp_path_factory):
+    """A voice of three speakers in two languages, with a vocoder beside it, of a few steps each: it babbles, but exactly."""
+    folder = tmp_path_factory.mktemp("voice")
+    myxtts("demo-data", folder / "corpus", "--clips", 30, "--speakers", 3, "--languages", "en,fa")
+    (folder / "voice.yaml").write_text("data: {text_tokens: characters}\n")
+    (folder / "vocoder.yaml").write_text("training: {adversarial: false}\n")
+    train = ("train", "--train-data", folder / "corpus", "--device", "cpu")
+    myxtts(*train, "--config", folder / "voice.yaml", "--checkpoint-dir", folder / "voice", "--batch-size", 4, "--shape-buckets", 2,
+           "--max-mel-frames", 240, "--max-steps", 4)
+    myxtts(*train, "--target", "vocoder", "--config", folder / "vocoder.yaml", "--checkpoint-dir", folder / "vocoder", "--batch-size", 2,
+           "--max-steps", 1)
+    shutil.copy(folder / "vocoder" / "step-00000001.safetensors", folder / "voice" / "vocoder.safetensors")
+    return folder / "voice"

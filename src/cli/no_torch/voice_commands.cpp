@@ -1,4 +1,4 @@
-// `train`, `synth`, `speakers` and `export` where no libtorch was found: they say so.
+// `train`, `synth`, `speakers`, `serve` and `export` where no libtorch was found: they say so.
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/diagnose_command.h"
@@ -27,6 +27,8 @@ void add_synth_command(CLI::App& app, Program& program) { add_missing(app, progr
 void add_speakers_command(CLI::App& app, Program& program) {
   add_missing(app, program, "speakers", "list the speakers of a voice");
 }
+
+void add_serve_command(CLI::App& app, Program& program) { add_missing(app, program, "serve", "speak over HTTP"); }
 
 void add_export_command(CLI::App& app, Program& program) {
   add_missing(app, program, "export", "write a voice for others to use");

@@ -7,12 +7,16 @@
 #include "synth/synthesizer.h"
 #include "synth/voice_file.h"
 
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -23,6 +27,7 @@ struct Options {
   std::string vocoder, solver = "midpoint";
   std::string speaker, language;
   std::vector<std::string> references;
+  bool stream = false;
   SynthesisOptions how;
 };
 
@@ -54,33 +59,66 @@ FlowSolver solver_named(const std::string& name) {
   reject_input("synth", "--solver is '{}'", name, way_out("it may be euler or midpoint"));
 }
 
-int synthesise(const Options& options, const Console& console) {
+// What is wrong with the options alone, before anything is opened.
+void check(const Options& options) {
   if (options.text.empty() == options.text_file.empty()) {
     reject_input("synth", "give either --text or --text-file (a file with one text per line, or - for standard input)");
   }
-  if (options.out.empty()) reject_input("synth", "no file to write is named", way_out("give --out FILE.wav"));
+  if (options.stream && !options.out.empty()) {
+    reject_input("synth", "--out and --stream both say where the sound goes", way_out("give one"));
+  }
+  if (!options.stream && options.out.empty()) {
+    reject_input("synth", "no file to write is named", way_out("give --out FILE.wav, or --stream for standard output"));
+  }
   if (options.checkpoint.empty()) reject_input("synth", "no voice is named", way_out("give --checkpoint FILE"));
   if (!options.speaker.empty() && !options.references.empty()) {
     reject_input("synth", "--speaker and --reference both say who speaks", way_out("give one"));
   }
-  SynthesisOptions how = options.how;
-  how.solver = solver_named(options.solver);
-  check_options(how);
-  if (options.device == "cpu") wait_without_spinning();
-  const std::vector<std::string> texts =
-      options.text_file.empty() ? std::vector{options.text} : read_lines(options.text_file);
-  if (texts.empty()) reject_input("synth", "{} holds no text", options.text_file);
-  const Synthesizer voice(find_voice(options.checkpoint), options.device == "cpu" ? -1 : parse_device(options.device),
-                          options.vocoder);
+}
+
+Speaking speaking_as(const Synthesizer& voice, const Options& options) {
   Speaking as;
   as.language = options.language;
   if (!options.speaker.empty()) as.speaker = voice.speaker_vector(options.speaker);
   if (!options.references.empty()) {
     as.speaker = voice.reference_vector({options.references.begin(), options.references.end()});
   }
-  if (how.guidance > 0 && voice.description().speakers.empty()) {
+  if (options.how.guidance > 0 && voice.description().speakers.empty()) {
     reject_input("synth", "--guidance needs a voice with speakers", way_out("leave it out"));
   }
+  return as;
+}
+
+// False once nobody reads any more.
+bool write_to_stdout(const std::vector<std::byte>& bytes) {
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t written = ::write(STDOUT_FILENO, bytes.data() + at, bytes.size() - at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EPIPE) return false;
+    if (written < 0) fail("synth", "standard output cannot be written: {}", std::strerror(errno));
+    at += static_cast<size_t>(written);
+  }
+  return true;
+}
+
+// Standard output gets samples and nothing else.
+int stream(const Synthesizer& voice, const std::vector<std::string>& texts, const SynthesisOptions& how,
+           const Speaking& as) {
+  std::signal(SIGPIPE, SIG_IGN);
+  fmt::print(stderr, "raw PCM: 16-bit little-endian, mono, {} Hz\n", voice.sample_rate());
+  for (const std::string& text : texts) {
+    Speech speech = voice.begin(text, how, as);
+    for (std::vector<float> samples = speech.next(); !samples.empty(); samples = speech.next()) {
+      std::vector<std::byte> bytes;
+      append_pcm_16(bytes, samples);
+      if (!write_to_stdout(bytes)) return 0;
+    }
+  }
+  return 0;
+}
+
+int write_files(const Synthesizer& voice, const std::vector<std::string>& texts, const SynthesisOptions& how,
+                const Speaking& as, const Options& options, const Console& console) {
   const bool many = !options.text_file.empty();
   std::unique_ptr<ProgressBar> bar;
   if (texts.size() > 1) bar = std::make_unique<ProgressBar>(console, "speaking", texts.size());
@@ -99,6 +137,21 @@ int synthesise(const Options& options, const Console& console) {
   return 0;
 }
 
+int synthesise(const Options& options, const Console& console) {
+  check(options);
+  SynthesisOptions how = options.how;
+  how.solver = solver_named(options.solver);
+  check_options(how);
+  if (options.device == "cpu") wait_without_spinning();
+  const std::vector<std::string> texts =
+      options.text_file.empty() ? std::vector{options.text} : read_lines(options.text_file);
+  if (texts.empty()) reject_input("synth", "{} holds no text", options.text_file);
+  const Synthesizer voice(find_voice(options.checkpoint), options.device == "cpu" ? -1 : parse_device(options.device),
+                          options.vocoder);
+  const Speaking as = speaking_as(voice, options);
+  return options.stream ? stream(voice, texts, how, as) : write_files(voice, texts, how, as, options, console);
+}
+
 }  // namespace
 
 void add_synth_command(CLI::App& app, Program& program) {
@@ -112,6 +165,8 @@ void add_synth_command(CLI::App& app, Program& program) {
                    "one text per line, - for standard input; writes OUT-001.wav and so on")
       ->type_name("FILE");
   command->add_option("--out", options->out, "WAV file to write")->type_name("FILE");
+  command->add_flag("--stream", options->stream,
+                    "write raw PCM (16-bit little-endian mono) to standard output as it is made");
   command->add_option("--speaker", options->speaker, "a speaker of the voice, or a .speaker file")->type_name("NAME");
   command->add_option("--language", options->language, "language of the text; otherwise the voice's own")
       ->type_name("L");

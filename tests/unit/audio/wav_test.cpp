@@ -206,5 +206,24 @@ TEST(Wav, thousands_of_chunks_are_not_searched) {
   EXPECT_THROW(parse(riff(chunks + chunk("data", "abcd"))), Error);
 }
 
+TEST(Wav, a_stream_of_unknown_length_is_read_to_its_end) {
+  const std::vector<float> written = {0.5F, -0.25F, 0.125F};
+  std::vector<std::byte> bytes = make_wav_header(unknown_wav_bytes, 24000);
+  EXPECT_EQ(bytes.size(), wav_header_bytes);
+  append_pcm_16(bytes, written);
+  const Clip clip = read_clip(memory_source("a stream", bytes));
+  EXPECT_EQ(clip.sample_rate, 24000);
+  EXPECT_EQ(clip.samples, written);
+}
+
+TEST(Wav, a_clip_in_memory_is_read_like_the_file) {
+  const std::vector<float> written = {0.5F, -0.25F, 0.125F, 0};
+  const std::vector<std::byte> bytes = make_wav(written, 16000);
+  EXPECT_EQ(read_clip(memory_source("it", bytes)).samples, written);
+  EXPECT_EQ(read_clip(memory_source("it", bytes), 1, 2).samples, std::vector<float>({-0.25F, 0.125F}));
+  EXPECT_THROW(read_clip(memory_source("it", std::span(bytes).first(50))), Error);
+  EXPECT_THROW(read_clip(memory_source("it", {})), Error);
+}
+
 }  // namespace
 }  // namespace myxtts

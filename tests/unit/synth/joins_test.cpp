@@ -52,6 +52,44 @@ TEST(Joins, of_nothing_and_of_silence_are_harmless) {
   EXPECT_NEAR(static_cast<double>(speech.size()) / rate, 0.05 + 0.1 + 0.05, 0.01);
 }
 
+// Sentences with every kind of edge, one of nothing but silence, and one that is shorter than a fade.
+std::vector<std::vector<float>> sentences() {
+  return {tone(0.3, 0.1, 0.4),  tone(0.2),       std::vector<float>(3000, 0.0F), tone(0.001),
+          tone(0.3, 0.5, 0.01), tone(0.1, 0.002)};
+}
+
+std::vector<float> joined_whole() {
+  std::vector<float> speech;
+  for (const std::vector<float>& sentence : sentences()) append_speech(speech, sentence, 0.2, rate);
+  return speech;
+}
+
+TEST(Joins, of_sentences_in_pieces_are_the_same_to_the_bit) {
+  for (const size_t each : {1, 7, 100, 1000, 100000}) {
+    SpeechJoiner joiner(rate);
+    std::vector<float> speech;
+    const auto take = [&](const std::vector<float>& settled) {
+      speech.insert(speech.end(), settled.begin(), settled.end());
+    };
+    for (const std::vector<float>& sentence : sentences()) {
+      for (size_t at = 0; at < sentence.size(); at += each) {
+        joiner.add(std::span(sentence).subspan(at, std::min(each, sentence.size() - at)));
+        take(joiner.take());
+      }
+      joiner.end_sentence(0.2);
+    }
+    take(joiner.take_rest());
+    EXPECT_EQ(speech, joined_whole()) << each;
+  }
+}
+
+TEST(Joins, hold_back_no_more_than_the_silence_at_the_end_and_a_fade) {
+  SpeechJoiner joiner(rate);
+  joiner.add(tone(0.3));
+  const size_t settled = joiner.take().size();
+  EXPECT_NEAR(static_cast<double>(settled) / rate, 0.3 - 0.005, 0.001);
+}
+
 TEST(Joins, sentences_pause_longer_than_clauses) {
   EXPECT_GT(pause_after('.'), pause_after(';'));
   EXPECT_GT(pause_after(';'), pause_after(','));

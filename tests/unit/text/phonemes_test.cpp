@@ -85,7 +85,14 @@ TEST_F(Phonemes, what_is_remembered_is_not_asked_for_again_and_a_damaged_line_is
 }
 
 TEST_F(Phonemes, an_unknown_language_is_refused) {
-  EXPECT_THROW(to_phonemes({"hello"}, "qqq", cache, 1, no_progress), Error);
+  for (const std::vector<std::string>& texts : {std::vector<std::string>{"hello"}, {"hello", "day"}}) {
+    try {
+      to_phonemes(texts, "qqq", cache, 1, no_progress);
+      ADD_FAILURE() << texts.size();
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("does not support the language 'qqq'"), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST(PhonemesWithoutEspeak, the_error_says_how_to_install_it) {

@@ -1,0 +1,96 @@
+#include "serve/speech_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace myxtts {
+namespace {
+
+// So far ahead of silence a listener should be before somebody else's text begins: a step of that cannot be
+// interrupted, and the first piece of a text is short.
+constexpr double lead_s = 1;
+
+}  // namespace
+
+std::optional<std::vector<float>> SpeechJob::take(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, patience, [&] { return over_ || !samples_.empty(); })) return {};
+  if (samples_.empty() && error_) std::rethrow_exception(error_);
+  return std::exchange(samples_, {});
+}
+
+void SpeechJob::put(const std::vector<float>& samples, bool over) {
+  const std::lock_guard lock(mutex_);
+  samples_.insert(samples_.end(), samples.begin(), samples.end());
+  over_ = over_ || over;
+  changed_.notify_all();
+}
+
+void SpeechJob::put(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  error_ = std::move(error);
+  over_ = true;
+  changed_.notify_all();
+}
+
+void SpeechJob::cancel() { put({}, true); }
+
+bool SpeechJob::over() const {
+  const std::lock_guard lock(mutex_);
+  return over_;
+}
+
+SpeechQueue::SpeechQueue(ServedVoice voice, size_t capacity)
+    : voice_(std::move(voice)), capacity_(capacity), thread_([this] { work(); }) {}
+
+SpeechQueue::~SpeechQueue() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    for (const auto& job : jobs_) job->cancel();
+    filled_.notify_all();
+  }
+  thread_.join();
+}
+
+std::shared_ptr<SpeechJob> SpeechQueue::add(SpeechRequest request, std::optional<Clip> reference) {
+  const auto job = std::make_shared<SpeechJob>(std::move(request), std::move(reference));
+  const std::lock_guard lock(mutex_);
+  if (closed_ || jobs_.size() >= capacity_) return nullptr;
+  job->due_s_ = clock_.seconds();
+  jobs_.push_back(job);
+  filled_.notify_all();
+  return {job.get(), [job](SpeechJob*) { job->cancel(); }};
+}
+
+size_t SpeechQueue::length() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_.size();
+}
+
+std::shared_ptr<SpeechJob> SpeechQueue::most_urgent() {
+  std::unique_lock lock(mutex_);
+  jobs_.remove_if([](const auto& job) { return job->over(); });
+  filled_.wait(lock, [&] { return closed_ || !jobs_.empty(); });
+  if (closed_) return nullptr;
+  return *std::ranges::min_element(jobs_, {}, [](const auto& job) { return job->due_s_; });
+}
+
+void SpeechQueue::step(SpeechJob& job) const {
+  try {
+    const bool first = !job.next_;
+    if (first) job.next_ = voice_.begin(job.request_, job.reference_);
+    const std::vector<float> samples = job.next_();
+    if (first) job.due_s_ = clock_.seconds() - lead_s;
+    job.due_s_ += static_cast<double>(samples.size()) / voice_.facts.sample_rate;
+    job.put(samples, samples.empty());
+  } catch (...) {
+    job.put(std::current_exception());
+  }
+}
+
+void SpeechQueue::work() {
+  while (const std::shared_ptr<SpeechJob> job = most_urgent()) step(*job);
+}
+
+}  // namespace myxtts

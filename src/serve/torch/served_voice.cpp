@@ -1,0 +1,44 @@
+#include "serve/served_voice.h"
+
+#include "synth/synthesizer.h"
+
+#include <memory>
+
+namespace myxtts {
+namespace {
+
+SynthesisOptions options_of(const SpeechRequest& request) {
+  SynthesisOptions options;
+  options.speed = request.speed;
+  options.temperature = request.temperature.value_or(options.temperature);
+  options.guidance = request.guidance.value_or(options.guidance);
+  options.steps = request.steps.value_or(options.steps);
+  options.seed = request.seed.value_or(options.seed);
+  return options;
+}
+
+VoiceFacts facts_of(const Synthesizer& synthesizer) {
+  const VoiceDescription& voice = synthesizer.description();
+  const std::string& own = voice.config.data.language;
+  return {voice.speakers, voice.languages.empty() ? std::vector{own} : voice.languages, voice.default_speaker, own,
+          synthesizer.sample_rate()};
+}
+
+}  // namespace
+
+ServedVoice served_voice(const Synthesizer& synthesizer) {
+  const auto begin = [&synthesizer](const SpeechRequest& request, const std::optional<Clip>& reference) -> NextSamples {
+    Speaking as;
+    as.language = request.language;
+    if (reference) {
+      as.speaker = synthesizer.reference_vector(*reference);
+    } else if (!request.voice.empty() && request.voice != "default") {
+      as.speaker = synthesizer.speaker_vector(request.voice);
+    }
+    const auto speech = std::make_shared<Speech>(synthesizer.begin(request.input, options_of(request), as));
+    return [speech] { return speech->next(); };
+  };
+  return {facts_of(synthesizer), begin};
+}
+
+}  // namespace myxtts
