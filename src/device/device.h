@@ -95,11 +95,25 @@ class DeviceEvent {
   DeviceEvent& operator=(const DeviceEvent&) = delete;
 
   void record(StreamHandle stream);
+  void hold_up(StreamHandle stream) const;  // what is queued on `stream` from now on waits for this point
   bool is_complete() const;
   void wait() const;
 
  private:
   void* event_ = nullptr;
+};
+
+// Around work on `device`: puts the calling thread's current device back at the end of the scope, for callers who chose
+// it themselves. Nothing on the CPU, -1.
+class KeepCurrentDevice {
+ public:
+  explicit KeepCurrentDevice(int device);
+  ~KeepCurrentDevice();
+  KeepCurrentDevice(const KeepCurrentDevice&) = delete;
+  KeepCurrentDevice& operator=(const KeepCurrentDevice&) = delete;
+
+ private:
+  int before_ = -1;
 };
 
 // Measures how long a stream is busy with consecutive pieces of work, in device time. begin() blocks while `ahead`
