@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 
@@ -49,7 +50,7 @@ class DeviceBuffer {
   size_t bytes_ = 0;
 };
 
-// Owns host memory; `pinned` allows asynchronous copies to a GPU. Movable, not copyable.
+// Owns host memory, aligned to a cache line; `pinned` allows asynchronous copies to a GPU. Movable, not copyable.
 class HostBuffer {
  public:
   HostBuffer() = default;
@@ -62,6 +63,8 @@ class HostBuffer {
   size_t size_bytes() const { return bytes_; }
 
  private:
+  static constexpr std::align_val_t alignment{64};
+
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
   bool pinned_ = false;

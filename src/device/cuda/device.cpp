@@ -83,7 +83,7 @@ HostBuffer::HostBuffer(size_t bytes, bool pinned) : bytes_(bytes), pinned_(pinne
     CUDA_CHECK(cudaMallocHost(&memory, bytes));
     data_ = static_cast<std::byte*>(memory);
   } else {
-    data_ = new std::byte[bytes];
+    data_ = static_cast<std::byte*>(::operator new(bytes, alignment));
   }
 }
 
@@ -91,7 +91,7 @@ HostBuffer::~HostBuffer() {
   if (pinned_) {
     cudaFreeHost(data_);
   } else {
-    delete[] data_;
+    ::operator delete(data_, alignment);
   }
 }
 

@@ -28,9 +28,9 @@ void DeviceBuffer::upload(std::span<const std::byte>) { missing(); }
 void DeviceBuffer::download(std::span<std::byte>) const { missing(); }
 HostBuffer::HostBuffer(size_t bytes, bool pinned) : bytes_(bytes) {
   if (pinned) missing();
-  if (bytes > 0) data_ = new std::byte[bytes];
+  if (bytes > 0) data_ = static_cast<std::byte*>(::operator new(bytes, alignment));
 }
-HostBuffer::~HostBuffer() { delete[] data_; }
+HostBuffer::~HostBuffer() { ::operator delete(data_, alignment); }
 HostBuffer::HostBuffer(HostBuffer&& other) noexcept { *this = std::move(other); }
 HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
   std::swap(data_, other.data_);
