@@ -13,7 +13,7 @@ from ._loader import Loader
 from ._prepare import framed
 
 WARM_UP = 3  # batches taken first and not counted
-KEPT = 4  # batches consumed again at the end
+KEPT = 4  # batches consumed again at the end, so that data cost nothing
 
 
 class Diagnosis(dict):
@@ -54,8 +54,8 @@ def diagnose(
         begun again. Of a `myxtts.Loader` every stage is judged, of others how long they are waited for.
     step: a training step, called with a batch. Work that it has left on a GPU is waited for, for torch and JAX. Without
         one nothing is done with the batches.
-    batches: how many to look at, at least 8, after 3 that warm up. Then the first 4 are consumed again: a step that no
-        longer waits shows how fast training would be if data cost nothing.
+    batches: how many to look at, at least 8, after 3 that warm up. Then a few of the first are consumed again: a step
+        that no longer waits shows how fast training would be if data cost nothing.
     quiet: do not print the verdict.
     """
     if batches < 8:
@@ -63,7 +63,7 @@ def diagnose(
     own = iterable if isinstance(iterable, Loader) else None
     observer = _core.LoopObserver(own and own._feeder, getattr(iterable, "num_workers", None))
     source = _endless(iterable)
-    kept = []
+    keep, kept = (_places(own) if own else KEPT), []
     for number in range(WARM_UP + batches):
         if number == WARM_UP:
             observer.begin()
@@ -72,7 +72,7 @@ def diagnose(
         observer.take(batch if own else None)
         _consume(step, batch)
         observer.done()
-        if number < KEPT:
+        if number < keep:
             kept.append(batch)
         del batch
     observer.end()
@@ -87,6 +87,11 @@ def diagnose(
     if not quiet:
         print(diagnosis)
     return diagnosis
+
+
+def _places(loader: Loader) -> int:
+    """How many batches may be kept: they hold places of the ring, of which a GPU may have as few as four."""
+    return 2 if loader.stats()["ring_batches"] >= 8 else 1
 
 
 def _endless(iterable: Iterable[Any]) -> Iterator[Any]:

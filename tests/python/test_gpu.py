@@ -6,10 +6,9 @@ import pytest
 
 import myxtts
 
-pytestmark = pytest.mark.skipif(myxtts.device_count() == 0, reason="no GPU here")
 torch = pytest.importorskip("torch")
-if not torch.cuda.is_available():
-    pytestmark = pytest.mark.skipif(True, reason="no GPU that torch can use here")
+no_gpu = myxtts.device_count() == 0 or not torch.cuda.is_available()
+pytestmark = pytest.mark.skipif(no_gpu, reason="no GPU here that this build and torch can use")
 
 DEVICE = "cuda:0"
 

@@ -82,6 +82,11 @@ def test_our_own_loader_is_judged_stage_by_stage_with_the_keys_of_the_command(pr
     assert found._repr_html_().startswith("<iframe srcdoc=")
 
 
+def test_the_smallest_ring_can_be_diagnosed(corpus):
+    with myxtts.Loader(corpus, batch_size=2, device="cpu", pipeline_buffer_size=2, auto_tune_performance=False) as loader:
+        assert myxtts.diagnose(loader, lambda batch: None, batches=8, quiet=True)["batches"] == 8
+
+
 def test_what_cannot_be_diagnosed_is_refused():
     with pytest.raises(myxtts.Error, match="at least 8"):
         myxtts.diagnose([1], batches=7)

@@ -108,7 +108,7 @@ except TypeError as error:
 def test_the_examples_run(root, corpus, python):
     for name, expected in (("train_step", "epoch 2: loss"), ("diagnose_dataloader", "batch time"), ("matcha_dataset", "y [4, 80, ")):
         extra = ["--batches", "8"] if name == "diagnose_dataloader" else ["--batch-size", "4"]
-        code = f"import sys, runpy; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+        code = "import sys, runpy; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
         assert expected in python(code, root / "examples" / "python" / f"{name}.py", corpus, *extra).stdout, name
 
 
