@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 
 #include <nanobind/stl/map.h>
@@ -93,7 +94,7 @@ HeldBatch::HeldBatch(BatchLease lease, std::shared_ptr<const PlannedCorpus> plan
 
 HeldBatch::~HeldBatch() {
   if (::getpid() != process_) {
-    new BatchLease(std::move(lease_));  // kept for ever
+    new (std::nothrow) BatchLease(std::move(lease_));  // kept for ever
     return;
   }
   try {

@@ -79,6 +79,7 @@ void make_ready(const SharedArray& shared, std::optional<int64_t> stream) {
   }
   if (stream == 0) refuse("stream 0 is ambiguous; use 1 for the default stream, 2 for that of the thread");
   if (stream == -1 || !shared.make_ready_on) return;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the protocol hands streams over as numbers
   shared.make_ready_on(reinterpret_cast<StreamHandle>(static_cast<intptr_t>(stream.value_or(1))));
 }
 

@@ -42,7 +42,8 @@ def python():
     """Runs Python code in a process of its own; returns the finished process. `preload`: a library to load first."""
 
     def run(code, *arguments, status=0, preload=None, interrupt_at=None):
-        environment = dict(os.environ) | ({"LD_PRELOAD": preload} if preload else {})
+        preloads = [path for path in (os.environ.get("LD_PRELOAD"), preload) if path]
+        environment = dict(os.environ) | ({"LD_PRELOAD": ":".join(preloads)} if preloads else {})
         command = [sys.executable, "-X", "faulthandler", "-c", code, *map(str, arguments)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
             lines = ""
