@@ -12,7 +12,7 @@ build: ## build build/myxtts, the program alone
 demo: build ## the base voice speaks, learns a new voice in minutes, and a page plays it all
 	@tools/demo
 
-test: build ## build the tests and run them: units and the program
+test: build ## build the tests and run them: units, the Python package and the program
 	@tools/test
 
 check: build ## lint, the unit tests under the sanitizers, a short fuzzing

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -57,6 +58,17 @@ class BoundedQueue {
     items_.pop_front();
     room_.notify_one();
     return item;
+  }
+
+  // Waits at most so long for an item. True if pop() would not block.
+  bool wait_for(std::chrono::milliseconds most) {
+    std::unique_lock lock(mutex_);
+    const auto ready = [&] { return closed_ || !items_.empty(); };
+    if (ready()) return true;
+    const int64_t start_ns = now_ns();
+    const bool come = filled_.wait_for(lock, most, ready);
+    stats_.pop_wait_ns += now_ns() - start_ns;
+    return come;
   }
 
   // Ends pushing; remaining items may still be popped. Keeps the first error.

@@ -1,12 +1,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/workers.h"
-#include "cli/prepare_report.h"
 #include "cli/session_console.h"
 #include "corpus/pack.h"
-#include "session/open.h"
+#include "session/prepare.h"
+#include "session/prepare_report.h"
 
-#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -32,22 +31,13 @@ void pack(const Corpus& corpus, const Options& options, const DataConfig& data, 
                static_cast<double>(report.bytes) / 1e6, report.shards.size(), options.pack_folder);
 }
 
-std::vector<Advice> advice_for(const Corpus& corpus, const DataConfig& data, const Console& console) {
-  AdviceOptions options;
-  options.threads = static_cast<size_t>(data.num_workers.pick(static_cast<int64_t>(available_cores())));
-  ProgressBar bar(console, "listening", std::min(corpus.index.size(), options.max_decoded));
-  options.progress = [&](uint64_t done, uint64_t) { bar.update(done); };
-  return advise(corpus, data, options);
-}
-
 int prepare(const Options& options, const std::string& json_file, const Console& console) {
   const Config config = options.flags.load().values;
-  PrepareOptions prepare_options;
-  prepare_options.deep = options.deep, prepare_options.check_files = true;
   SessionConsole session(console);
-  const Corpus corpus = open_corpus_at(options.folder, config, prepare_options, session.listener());
-  const PrepareReport report(options.folder, corpus, config.data, advice_for(corpus, config.data, console));
-  report.print(console);
+  const auto [corpus, advice] = prepare_corpus(options.folder, config, options.deep, session.listener());
+  session.end_progress();
+  const PrepareReport report(options.folder, corpus, config.data, advice);
+  for (const std::string& line : report.lines()) console.info("{}", line);
   if (!json_file.empty()) write_file_atomically(json_file, report.to_json());
   if (!options.html_file.empty()) write_file_atomically(options.html_file, report.to_html());
   if (!options.vocabulary_file.empty()) write_file_atomically(options.vocabulary_file, corpus.vocabulary.to_json());

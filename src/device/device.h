@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 
@@ -49,7 +50,7 @@ class DeviceBuffer {
   size_t bytes_ = 0;
 };
 
-// Owns host memory; `pinned` allows asynchronous copies to a GPU. Movable, not copyable.
+// Owns host memory, aligned to a cache line; `pinned` allows asynchronous copies to a GPU. Movable, not copyable.
 class HostBuffer {
  public:
   HostBuffer() = default;
@@ -62,6 +63,8 @@ class HostBuffer {
   size_t size_bytes() const { return bytes_; }
 
  private:
+  static constexpr std::align_val_t alignment{64};
+
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
   bool pinned_ = false;
@@ -95,11 +98,25 @@ class DeviceEvent {
   DeviceEvent& operator=(const DeviceEvent&) = delete;
 
   void record(StreamHandle stream);
+  void hold_up(StreamHandle stream) const;  // what is queued on `stream` from now on waits for this point
   bool is_complete() const;
   void wait() const;
 
  private:
   void* event_ = nullptr;
+};
+
+// Around work on `device`: puts the calling thread's current device back at the end of the scope, for callers who chose
+// it themselves. Nothing on the CPU, -1.
+class KeepCurrentDevice {
+ public:
+  explicit KeepCurrentDevice(int device);
+  ~KeepCurrentDevice();
+  KeepCurrentDevice(const KeepCurrentDevice&) = delete;
+  KeepCurrentDevice& operator=(const KeepCurrentDevice&) = delete;
+
+ private:
+  int before_ = -1;
 };
 
 // Measures how long a stream is busy with consecutive pieces of work, in device time. begin() blocks while `ahead`

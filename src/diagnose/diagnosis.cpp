@@ -115,7 +115,19 @@ Stalls stalls_of(const Observation& observation) {
   return stalls;
 }
 
+// Of a foreign loader: how long it was waited for.
+void load_unknown_stages(Diagnosis& result, const Observation& observation) {
+  result.loading_ms = mean_of(observation, [](const ObservedBatch& batch) { return batch.wait_ms; });
+  const double share = result.consumer_ms / std::max(result.batch_ms.mean, 1e-6);
+  result.stages = {{Stage::loading, result.input_wait_fraction, result.loading_ms},
+                   {Stage::consumer, std::min(1.0, share), result.consumer_ms}};
+}
+
 void load_stages(Diagnosis& result, const Observation& observation, const PipelineSetup& setup) {
+  if (!setup.stages_known) {
+    load_unknown_stages(result, observation);
+    return;
+  }
   const double read_ms = 1e3 * mean_of(observation, [](const ObservedBatch& batch) { return batch.times.read_s; });
   const double decode_ms = 1e3 * mean_of(observation, [](const ObservedBatch& batch) { return batch.times.decode_s; });
   const double features_ms =
@@ -157,17 +169,21 @@ Cause cause_of(Diagnosis& result, const Observation& observation, const Pipeline
     result.limits = Stage::consumer;
     return result.oscillating ? Cause::uneven_consumer : Cause::none;
   }
+  // A period is evidence by itself, so a smaller share is enough.
+  constexpr double stall_share = 0.7, periodic_stall_share = 0.5;
+  const bool periodic = result.oscillating && result.period_batches.has_value();
+  const bool stalls_prevail = stalls.count >= 2 && stalls.share > (periodic ? periodic_stall_share : stall_share);
+  if (!setup.stages_known) {
+    result.limits = Stage::loading;
+    return stalls_prevail ? Cause::stalls : Cause::input;
+  }
   const StageLoad* busiest = &result.stages[0];
   for (const Stage stage : {Stage::decoding, Stage::features}) {
     if (load_of(result, stage).ms_per_batch > busiest->ms_per_batch) busiest = &load_of(result, stage);
   }
   result.limits = busiest->stage;
   if (!setup.native) return Cause::slow_path;
-  // A period is evidence by itself, so a smaller share is enough.
-  constexpr double stall_share = 0.7, periodic_stall_share = 0.5;
-  const bool periodic = result.oscillating && result.period_batches.has_value();
-  if (stalls.count >= 2 && stalls.share > (periodic ? periodic_stall_share : stall_share) &&
-      result.loading_ms < result.batch_ms.mean * stall_share) {
+  if (stalls_prevail && result.loading_ms < result.batch_ms.mean * stall_share) {
     result.limits = stalls.stage;
     return Cause::stalls;
   }
@@ -240,16 +256,18 @@ std::string verdict_of(const Diagnosis& result, const PipelineSetup& setup, cons
                          waiting(result));
     case Cause::stalls:
       return fmt::format(
-          "{} stalls for {}{}: in between the loader keeps up, and {}.",
-          stalls.stage == Stage::reading    ? "Reading"
+          "{} stalls for {}{}: in between it keeps up, and {}.",
+          !setup.stages_known               ? "The loader"
+          : stalls.stage == Stage::reading  ? "Reading"
           : stalls.stage == Stage::decoding ? "Decoding"
                                             : "Computing features",
           in_ms(stalls.mean_ms),
           result.period_batches ? fmt::format(" every {:.0f} batches", *result.period_batches) : " occasionally",
           waiting(result));
+    case Cause::input:
+      return fmt::format("Data loading limits: {}, {} per batch.", waiting(result), in_ms(result.loading_ms));
     case Cause::gpu_under_used:
     case Cause::retraces:
-    case Cause::input:
       break;  // finished runs only: see run_diagnosis.h
   }
   return "";
@@ -290,6 +308,8 @@ std::string_view name_of(Stage stage) {
       return "copying";
     case Stage::consumer:
       return "consumer";
+    case Stage::loading:
+      return "loading";
   }
   return "";
 }
@@ -386,8 +406,11 @@ Diagnosis diagnose(const Observation& observation, const PipelineSetup& setup) {
   result.findings = {
       variation_finding(result.steady_cv, result.period_seen_in == "batch times" ? result.period_batches : std::nullopt,
                         "batches"),
-      input_finding(result.input_wait_fraction), loading_finding(result.loading_ms),
-      slow_path_finding(result.slow_path)};
+      input_finding(result.input_wait_fraction)};
+  if (setup.stages_known) {
+    result.findings.push_back(loading_finding(result.loading_ms));
+    result.findings.push_back(slow_path_finding(result.slow_path));
+  }
   if (result.period_batches && result.period_seen_in != "batch times") {
     result.findings.push_back(fmt::format("The loader stalls every {:.1f} batches, seen in {}", *result.period_batches,
                                           result.period_seen_in));

@@ -28,9 +28,11 @@ struct PipelineSetup {
   size_t ring_batches = 50, reading_batches = 8;
   double compressed_share = 0;  // share of clips that are not WAV
   bool separate_files = true;   // not packed in shards
+  bool stages_known = true;     // false: a foreign loader, of which only the waiting is known
 };
 
-enum class Stage { reading, decoding, features, copying, consumer };
+// `loading`: all before the consumer, of a foreign loader.
+enum class Stage { reading, decoding, features, copying, consumer, loading };
 std::string_view name_of(Stage stage);
 
 struct StageLoad {
@@ -53,7 +55,7 @@ enum class Cause {
   uneven_consumer,       // no waiting, but its own time varies
   gpu_under_used,        // finished run: little waiting, but an idle GPU
   retraces,              // finished run: the step is captured repeatedly
-  input,                 // finished run without loader stage metrics
+  input,                 // a foreign loader, or a finished run without loader stage metrics
 };
 std::string_view name_of(Cause cause);
 

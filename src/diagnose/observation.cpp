@@ -1,8 +1,8 @@
 #include "diagnose/observation.h"
 
 #include "base/clock.h"
-#include "base/process.h"
 #include "device/device.h"
+#include "diagnose/observer.h"
 
 #include <cstring>
 #include <map>
@@ -45,29 +45,15 @@ class Deadline {
   Stopwatch clock_;
 };
 
-// Time per batch with cached data, by shape. Shapes without a cached batch cache their measured time.
-std::optional<double> replay_ms(const std::vector<CachedBatch>& cached, const Consumer& consumer,
-                                const std::vector<ObservedBatch>& batches, Deadline& deadline) {
-  struct Sum {
-    double ms = 0;
-    int count = 0;
-  };
-  std::map<size_t, Sum> by_shape;
+// Consumes cached batches again: data cost nothing then.
+void replay(const std::vector<CachedBatch>& cached, const Consumer& consumer, Observer& observer, Deadline& deadline) {
   constexpr size_t repeats = 2;
   for (size_t i = 0; i < repeats * cached.size() && deadline.allows_one_more(); ++i) {
     const CachedBatch& one = cached[i % cached.size()];
     const Stopwatch clock;
     consumer.consume(one.batch());
-    Sum& sum = by_shape[one.batch().shape];
-    sum.ms += clock.ms(), ++sum.count;
+    observer.replayed(one.batch().shape, clock.ms());
   }
-  if (by_shape.empty()) return {};
-  double total = 0;
-  for (const ObservedBatch& batch : batches) {
-    const auto found = by_shape.find(batch.shape);
-    total += found == by_shape.end() ? batch.consume_ms() : found->second.ms / found->second.count;
-  }
-  return total / static_cast<double>(batches.size());
 }
 
 }  // namespace
@@ -79,8 +65,7 @@ Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consume
   const auto cache = [&](const Batch& batch) {
     if (cached.size() < max_cached && ++cached_per_shape[batch.shape] <= 2) cached.emplace_back(batch);
   };
-  Observation observation;
-  observation.consumer = consumer.name;
+  Observer observer([&source] { return source->stats(); });
   constexpr double warm_by = 0.2, observed_by = 0.85;  // fractions of the time limit
   constexpr size_t min_batches = 2;
   Deadline deadline(options.seconds);
@@ -90,29 +75,22 @@ Observation observe(std::unique_ptr<BatchSource> source, const Consumer& consume
     cache(*batch);
   }
   if (consumer.take_busy_ms) consumer.take_busy_ms();
-  observation.before = source->stats();
-  const double cpu_before_s = cpu_seconds();
-  const Stopwatch whole;
+  observer.begin();
   for (size_t i = 0; i < options.batches && (deadline.allows_one_more(observed_by) || i < min_batches); ++i) {
-    ObservedBatch one;
-    const LoaderStats before = source->stats();
-    one.ready_batches = before.ready_batches;
-    one.asked_ns = now_ns();
+    observer.ask();
     const BatchLease batch = source->next(consumer.stream);
-    one.taken_ns = now_ns();
-    one.wait_ms = 1e3 * (source->stats().consumer_waits_s - before.consumer_waits_s);
+    observer.take(batch.get());
     consumer.consume(*batch);
-    one.done_ns = now_ns();
-    one.shape = batch->shape, one.times = batch->times, one.audio_s = batch->seconds;
-    one.frames = batch->padded_frames(), one.true_frames = batch->valid_frames();
-    observation.batches.push_back(one);
+    observer.done();
     if (options.progress) options.progress(i + 1);
   }
-  observation.wall_s = whole.seconds(), observation.cpu_s = cpu_seconds() - cpu_before_s;
-  observation.after = source->stats();
-  if (consumer.take_busy_ms) observation.gpu_busy = std::min(1.0, consumer.take_busy_ms() / (observation.wall_s * 1e3));
+  observer.end();
+  const double busy_ms = consumer.take_busy_ms ? consumer.take_busy_ms() : 0;
   source.reset();
-  observation.free_ms = replay_ms(cached, consumer, observation.batches, deadline);
+  replay(cached, consumer, observer, deadline);
+  Observation observation = observer.finish();
+  observation.consumer = consumer.name;
+  if (consumer.take_busy_ms) observation.gpu_busy = std::min(1.0, busy_ms / (observation.wall_s * 1e3));
   return observation;
 }
 

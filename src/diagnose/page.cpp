@@ -226,6 +226,7 @@ std::vector<std::string> observation_charts(const Observation& observation, cons
   const Clock clock{observation.batches.front().asked_ns};
   std::vector<double> batch_ms;
   for (const ObservedBatch& batch : observation.batches) batch_ms.push_back(batch.batch_ms());
+  if (!setup.stages_known) return {time_histogram("Batch times", batch_ms), batch_chart(observation)};
   return {stages_timeline(observation, clock),     busy_chart(observation, setup, clock),
           time_histogram("Batch times", batch_ms), batch_chart(observation),
           ring_chart(observation, setup),          padding_chart(observation, shapes)};

@@ -1,5 +1,6 @@
 #include "diagnose/recommend.h"
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "settings/config_file.h"
 #include "settings/settings.h"
@@ -77,6 +78,14 @@ void features(std::vector<Recommendation>& all, const Diagnosis& found, const Pi
                  gain_with(found, 0)});
 }
 
+// Of a foreign loader that tells how many workers it has; 0: the consumer's own thread.
+void more_processes(std::vector<Recommendation>& all, const PipelineSetup& setup) {
+  if (setup.stages_known || setup.num_workers == "auto" || setup.workers >= setup.cores) return;
+  all.push_back({"num_workers", setup.num_workers, text(setup.cores),
+                 fmt::format("the loader has {} on {} cores", counted(setup.workers, "worker"), setup.cores),
+                 std::nullopt, false});
+}
+
 // Enlarges the ring to cover a stall, if the loader catches up in between.
 void larger_ring(std::vector<Recommendation>& all, const Diagnosis& found, const PipelineSetup& setup,
                  double stall_ms) {
@@ -125,9 +134,11 @@ std::vector<Recommendation> recommend(const Diagnosis& found, const PipelineSetu
     case Cause::stalls:
       larger_ring(all, found, setup, stall_ms);
       break;
+    case Cause::input:
+      more_processes(all, setup);
+      break;
     case Cause::gpu_under_used:
     case Cause::retraces:
-    case Cause::input:
       break;
   }
   if (setup.model_on_gpu && !setup.static_shapes) {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -81,23 +82,30 @@ struct Crossing::State {
     }
   }
 
-  void wait_for_start() {
+  // Until the delay is over and every place is filled, but no longer than `until`. True once it has started.
+  bool wait_for_start(std::chrono::steady_clock::time_point until) {
+    if (started) return true;
     const int64_t start_ns = now_ns();
     std::unique_lock lock(mutex);
-    changed.wait_until(lock,
-                       begun + std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::duration<double>(options.start_delay_s)),
-                       [&] { return ended; });
-    changed.wait(lock, [&] { return ended || carried >= options.places; });
-    started = true;
-    start_waited_ns = now_ns() - start_ns;
+    changed.wait_until(lock, std::min(until, may_start), [&] { return ended; });
+    const bool filled = changed.wait_until(lock, until, [&] { return ended || carried >= options.places; });
+    started = ended || (filled && std::chrono::steady_clock::now() >= may_start);
+    start_waited_ns += now_ns() - start_ns;
+    return started;
+  }
+
+  void check_leases() const {
+    if (leased < options.places) return;
+    fail("loader", "all {} batches on the model's GPU are held", options.places, way_out("let go of one"));
   }
 
   // The link goes first: it waits for copies that still read the loader's memory.
   const std::unique_ptr<BatchSource> loader;
   const std::unique_ptr<CrossingLink> link;
   const CrossingOptions options;
-  const std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+  const std::chrono::steady_clock::time_point may_start =
+      std::chrono::steady_clock::now() +
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options.start_delay_s));
   std::vector<Batch> batches;  // per place
   BoundedQueue<size_t> free, ready;
   std::atomic<size_t> leased = 0;
@@ -120,10 +128,9 @@ Crossing::~Crossing() { state_->join(); }
 
 BatchLease Crossing::next(StreamHandle consumer) {
   State& state = *state_;
-  if (!state.started) state.wait_for_start();
-  if (state.leased == state.options.places) {
-    fail("loader", "all {} batches on the model's GPU are held", state.options.places, way_out("let go of one"));
+  while (!state.wait_for_start(std::chrono::steady_clock::now() + std::chrono::hours(1))) {
   }
+  state.check_leases();
   const std::optional<size_t> place = state.ready.pop();
   if (!place) fail_as(ErrorCode::stopped, "loader", "it was stopped");
   state.link->take(*place, consumer);
@@ -131,6 +138,15 @@ BatchLease Crossing::next(StreamHandle consumer) {
   state.seconds_of_audio += state.batches[*place].seconds;
   return {&state.batches[*place],
           [shared = state_, number = *place, consumer](const Batch*) { shared->give_back(number, consumer); }};
+}
+
+bool Crossing::wait(std::chrono::milliseconds most) {
+  State& state = *state_;
+  const auto until = std::chrono::steady_clock::now() + most;
+  if (!state.wait_for_start(until)) return false;
+  state.check_leases();
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+  return state.ready.wait_for(std::max(left, std::chrono::milliseconds(0)));
 }
 
 LoaderStats Crossing::stats() const {

@@ -53,6 +53,7 @@ class Crossing : public BatchSource {
 
   // The first one also waits until the delay has passed since the start and every place is filled.
   BatchLease next(StreamHandle consumer = nullptr) override;
+  bool wait(std::chrono::milliseconds most) override;
   // The loader's, but for what the consumer waited.
   LoaderStats stats() const override;
   void stop() override;

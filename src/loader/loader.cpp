@@ -401,6 +401,11 @@ BatchLease Loader::next(StreamHandle consumer) {
   return state.lease(state_, **slot, consumer);
 }
 
+bool Loader::wait(std::chrono::milliseconds most) {
+  state_->check_leases();
+  return state_->ready.wait_for(most);
+}
+
 void Loader::stop() { state_->stop(nullptr); }
 
 LoaderStats Loader::stats() const {

@@ -10,6 +10,7 @@
 #include "loader/row_builder.h"
 #include "plan/batch_plan.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -69,6 +70,10 @@ class BatchSource {
   // source. Throws what a stage threw, with the clip's name, and Error if every place of the ring is leased.
   virtual BatchLease next(StreamHandle consumer = nullptr) = 0;
 
+  // Waits at most so long for a batch. True if next() would not wait; throws where it would throw because every place
+  // is leased. For a consumer that must look after something else between waits.
+  virtual bool wait(std::chrono::milliseconds) { return true; }
+
   virtual LoaderStats stats() const = 0;
 
   // Whoever waits in next(), or calls it later, gets an error. Any thread.
@@ -89,6 +94,7 @@ class Loader : public BatchSource {
   Loader& operator=(const Loader&) = delete;
 
   BatchLease next(StreamHandle consumer = nullptr) override;
+  bool wait(std::chrono::milliseconds most) override;
   LoaderStats stats() const override;  // any thread
   void stop() override;
 

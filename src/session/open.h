@@ -30,10 +30,10 @@ struct PlannedCorpus {
 
 enum class CorpusPart { training, held_out };
 
-// data.train_data, planned. Throws Error in the name of `command` if no corpus is named, if none of its clips can be
-// used, or if there are too few for a batch.
+// data.train_data, planned: whole clips, or the crops that a vocoder is trained on. Throws Error in the name of
+// `command` if no corpus is named, if none of its clips can be used, or if there are too few for a batch.
 PlannedCorpus open_planned_corpus(const char* command, const Config& config, CorpusPart part,
-                                  const SessionListener& listener);
+                                  const SessionListener& listener, bool crops = false);
 
 // The source of batches, after the start-up lines; what is tuned later is reported as well. Keeps a reference to the
 // corpus.

@@ -83,7 +83,7 @@ HostBuffer::HostBuffer(size_t bytes, bool pinned) : bytes_(bytes), pinned_(pinne
     CUDA_CHECK(cudaMallocHost(&memory, bytes));
     data_ = static_cast<std::byte*>(memory);
   } else {
-    data_ = new std::byte[bytes];
+    data_ = static_cast<std::byte*>(::operator new(bytes, alignment));
   }
 }
 
@@ -91,7 +91,7 @@ HostBuffer::~HostBuffer() {
   if (pinned_) {
     cudaFreeHost(data_);
   } else {
-    delete[] data_;
+    ::operator delete(data_, alignment);
   }
 }
 
@@ -163,6 +163,10 @@ DeviceEvent::~DeviceEvent() { cudaEventDestroy(static_cast<cudaEvent_t>(event_))
 
 void DeviceEvent::record(StreamHandle stream) { CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event_), stream)); }
 
+void DeviceEvent::hold_up(StreamHandle stream) const {
+  CUDA_CHECK(cudaStreamWaitEvent(stream, static_cast<cudaEvent_t>(event_)));
+}
+
 bool DeviceEvent::is_complete() const {
   const cudaError_t status = cudaEventQuery(static_cast<cudaEvent_t>(event_));
   if (status != cudaErrorNotReady) CUDA_CHECK(status);
@@ -170,6 +174,14 @@ bool DeviceEvent::is_complete() const {
 }
 
 void DeviceEvent::wait() const { CUDA_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event_))); }
+
+KeepCurrentDevice::KeepCurrentDevice(int device) {
+  if (device >= 0 && cudaGetDevice(&before_) != cudaSuccess) before_ = -1;
+}
+
+KeepCurrentDevice::~KeepCurrentDevice() {
+  if (before_ >= 0) cudaSetDevice(before_);
+}
 
 BusyClock::BusyClock(int device, size_t ahead) : state_(std::make_unique<State>()) {
   state_->ahead = std::clamp<size_t>(ahead, 1, State::size - 1);  // the piece before the first is needed as well

@@ -28,9 +28,9 @@ void DeviceBuffer::upload(std::span<const std::byte>) { missing(); }
 void DeviceBuffer::download(std::span<std::byte>) const { missing(); }
 HostBuffer::HostBuffer(size_t bytes, bool pinned) : bytes_(bytes) {
   if (pinned) missing();
-  if (bytes > 0) data_ = new std::byte[bytes];
+  if (bytes > 0) data_ = static_cast<std::byte*>(::operator new(bytes, alignment));
 }
-HostBuffer::~HostBuffer() { delete[] data_; }
+HostBuffer::~HostBuffer() { ::operator delete(data_, alignment); }
 HostBuffer::HostBuffer(HostBuffer&& other) noexcept { *this = std::move(other); }
 HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
   std::swap(data_, other.data_);
@@ -47,8 +47,12 @@ struct BusyClock::State {};
 DeviceEvent::DeviceEvent(int) { missing(); }
 DeviceEvent::~DeviceEvent() = default;
 void DeviceEvent::record(StreamHandle) { missing(); }
+void DeviceEvent::hold_up(StreamHandle) const { missing(); }
 bool DeviceEvent::is_complete() const { missing(); }
 void DeviceEvent::wait() const { missing(); }
+
+KeepCurrentDevice::KeepCurrentDevice(int) {}
+KeepCurrentDevice::~KeepCurrentDevice() = default;
 
 BusyClock::BusyClock(int, size_t) { missing(); }
 BusyClock::~BusyClock() = default;

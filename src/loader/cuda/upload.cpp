@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "loader/cuda/handles.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
@@ -23,11 +24,8 @@ class Upload : public BatchSource {
     CUDA_CHECK(cudaSetDevice(state.device));
     state.copied.wait();
     state.copied_from.reset();  // the loader may now write there again
-    Place* free = nullptr;
-    for (Place& place : state.places) {
-      if (!place.leased) free = &place;
-    }
-    if (free == nullptr) fail("loader", "all {} batches on the GPU are held", max_leases, way_out("let go of one"));
+    check_leases();
+    Place* const free = std::ranges::find_if(state.places, [](const Place& place) { return !place.leased; });
     state.copied_from = state.loader->next(nullptr);
     const Batch& from = *state.copied_from;
     free->batch = from;
@@ -44,6 +42,10 @@ class Upload : public BatchSource {
               cudaEventRecord(free->released.get(), consumer);  // an error shows at the next call
               free->leased = false;
             }};
+  }
+  bool wait(std::chrono::milliseconds most) override {
+    check_leases();
+    return state_->loader->wait(most);
   }
   LoaderStats stats() const override { return state_->loader->stats(); }
   void stop() override { state_->loader->stop(); }
@@ -67,6 +69,12 @@ class Upload : public BatchSource {
     Event copied;
     std::array<Place, max_leases> places;
   };
+
+  void check_leases() const {
+    if (std::ranges::all_of(state_->places, [](const Place& place) { return place.leased.load(); })) {
+      fail("loader", "all {} batches on the GPU are held", max_leases, way_out("let go of one"));
+    }
+  }
 
   std::shared_ptr<State> state_;  // leases share it
 };

@@ -69,6 +69,40 @@ bool has(const std::vector<std::string>& lines, const std::string& text) {
   return false;
 }
 
+// A loader of somebody else's: only the waiting is known.
+PipelineSetup foreign() {
+  PipelineSetup setup;
+  setup.stages_known = false;
+  setup.cores = 8;
+  return setup;
+}
+
+TEST(Diagnosis, of_a_foreign_loader_the_waiting_is_judged_and_no_stage_is_blamed) {
+  const Diagnosis found = diagnose(MadeUp{.wait_ms = 50}.observe(), foreign());
+  EXPECT_EQ(found.cause, Cause::input);
+  EXPECT_EQ(found.limits, Stage::loading);
+  EXPECT_EQ(found.verdict, "Data loading limits: the consumer waits for data 50 % of the time, 50 ms per batch.");
+  EXPECT_EQ(found.stages.size(), 2U);
+  EXPECT_FALSE(has(found.findings, "Slow path"));
+  EXPECT_TRUE(found.recommendations.empty());
+  EXPECT_TRUE(diagnose(MadeUp().observe(), foreign()).healthy);
+  const Diagnosis stalls = diagnose(MadeUp{.stall_every = 10, .stall_ms = 800}.observe(), foreign());
+  EXPECT_EQ(stalls.cause, Cause::stalls);
+  EXPECT_EQ(stalls.verdict.find("The loader stalls for 800 ms every 10 batches"), 0U) << stalls.verdict;
+}
+
+TEST(Diagnosis, a_foreign_loader_that_says_how_few_workers_it_has_is_told_of_the_cores) {
+  PipelineSetup setup = foreign();
+  setup.workers = 2, setup.num_workers = fmt::format("{}", setup.workers);
+  const Diagnosis found = diagnose(MadeUp{.wait_ms = 50}.observe(), setup);
+  ASSERT_EQ(found.recommendations.size(), 1U);
+  EXPECT_EQ(found.recommendations[0].setting, "num_workers");
+  EXPECT_EQ(found.recommendations[0].proposed, "8");
+  EXPECT_FALSE(found.recommendations[0].applies) << "it is no setting of ours";
+  setup.workers = 8;
+  EXPECT_TRUE(diagnose(MadeUp{.wait_ms = 50}.observe(), setup).recommendations.empty());
+}
+
 TEST(Diagnosis, a_run_that_never_waits_is_healthy_and_left_alone) {
   const Diagnosis found = diagnose(MadeUp().observe(), usual());
   EXPECT_TRUE(found.healthy);

@@ -187,6 +187,28 @@ TEST_F(CrossingTest, the_model_starts_after_the_delay_and_with_every_place_fille
   });
 }
 
+TEST_F(CrossingTest, a_consumer_may_wait_a_while_at_a_time_also_for_the_start) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  within(60, [&] {
+    const Stopwatch watch;
+    const Parts delayed = cross(corpus, plan, open_loader(corpus, plan, options(2)), 0.2);
+    int waits = 0;
+    while (!delayed.crossing->wait(std::chrono::milliseconds(10))) ++waits;
+    EXPECT_GE(watch.ms(), 200);
+    EXPECT_GE(waits, 1);
+    std::vector<BatchLease> held;
+    for (int i = 0; i < 3; ++i) {
+      while (!delayed.crossing->wait(std::chrono::milliseconds(10))) {
+      }
+      held.push_back(delayed.crossing->next());
+      EXPECT_EQ(held.back()->index, static_cast<uint64_t>(i));
+    }
+    EXPECT_NE(error_of([&] { delayed.crossing->wait(std::chrono::milliseconds(1)); }).find("are held"),
+              std::string::npos);
+  });
+}
+
 TEST_F(CrossingTest, a_stalled_consumer_stops_it_and_it_goes_on_correctly) {
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);

@@ -247,6 +247,26 @@ TEST_F(LoaderTest, a_full_ring_waits_for_a_stalled_consumer_and_then_continues_u
   });
 }
 
+TEST_F(LoaderTest, a_consumer_may_wait_a_while_at_a_time) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  within(60, [&] {
+    Loader loader(corpus, plan, options(2, 3));
+    std::vector<BatchLease> held;
+    for (int i = 0; i < 3; ++i) {
+      while (!loader.wait(std::chrono::milliseconds(1))) {
+      }
+      held.push_back(loader.next());
+    }
+    EXPECT_NE(error_of([&] { loader.wait(std::chrono::milliseconds(1)); }).find("are held"), std::string::npos);
+    held.clear();
+    loader.stop();
+    while (loader.wait(std::chrono::milliseconds(1)) && error_of([&] { loader.next(); }).empty()) {
+    }
+    EXPECT_TRUE(loader.wait(std::chrono::milliseconds(1))) << "it does not wait for what will never come";
+  });
+}
+
 TEST_F(LoaderTest, stopped_from_elsewhere_it_lets_its_consumer_go) {
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);

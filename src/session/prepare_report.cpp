@@ -1,4 +1,4 @@
-#include "cli/prepare_report.h"
+#include "session/prepare_report.h"
 
 #include "artifacts/chart.h"
 #include "artifacts/html_page.h"
@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace myxtts {
@@ -98,52 +99,57 @@ PrepareReport::PrepareReport(const std::string& where, const Corpus& corpus, con
   tokens_ = histogram(lengths, [](const ClipLength& clip) { return static_cast<int64_t>(clip.tokens); });
 }
 
-void PrepareReport::print(const Console& console) const {
-  console.info("{}: {} accepted, {} rejected, {:.2f} hours", where_, counted(corpus_.index.size(), "clip"),
-               summary_.rejected.size(), summary_.hours());
-  for (const auto& [format, count] : summary_.formats) console.info("  {} × {}", count, format);
+std::vector<std::string> PrepareReport::lines() const {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("{}: {} accepted, {} rejected, {:.2f} hours", where_,
+                              counted(corpus_.index.size(), "clip"), summary_.rejected.size(), summary_.hours()));
+  for (const auto& [format, count] : summary_.formats) lines.push_back(fmt::format("  {} × {}", count, format));
   for (const auto& [rate, count] : summary_.sample_rates) {
     const bool same = rate == fmt::format("{}", corpus_.mel.sample_rate);
-    console.info("  {} × {} Hz{}", count, rate,
-                 same ? "" : fmt::format(", resampled to {} Hz", corpus_.mel.sample_rate));
+    lines.push_back(fmt::format("  {} × {} Hz{}", count, rate,
+                                same ? "" : fmt::format(", resampled to {} Hz", corpus_.mel.sample_rate)));
   }
   for (const RejectedClip& clip : summary_.rejected) {
-    console.info("  rejected: line {}, {}: {}", clip.line, clip.id.empty() ? "(no id)" : clip.id, clip.reason);
+    lines.push_back(
+        fmt::format("  rejected: line {}, {}: {}", clip.line, clip.id.empty() ? "(no id)" : clip.id, clip.reason));
   }
   for (const RejectedClip& clip : summary_.truncated) {
-    console.info("  truncated: line {}, {}: {}", clip.line, clip.id, clip.reason);
+    lines.push_back(fmt::format("  truncated: line {}, {}: {}", clip.line, clip.id, clip.reason));
   }
-  if (corpus_.index.size() == 0) return;
-  console.info("  {} held out for validation, {}, {}", held_out_, counted(summary_.speakers.size(), "speaker"),
-               counted(summary_.symbols.size(), "symbol"));
-  if (summary_.speaker_times.size() > 1) print_speakers(console);
-  console.info("  log-mel mean {:.3f}, standard deviation {:.3f} (of {} clips)", summary_.mel_mean, summary_.mel_std,
-               summary_.mel_measured_clips);
-  console.info("\nmel frames ({})", corpus_.mel.name);
+  if (corpus_.index.size() == 0) return lines;
+  lines.push_back(fmt::format("  {} held out for validation, {}, {}", held_out_,
+                              counted(summary_.speakers.size(), "speaker"),
+                              counted(summary_.symbols.size(), "symbol")));
+  if (summary_.speaker_times.size() > 1) add_speakers(lines);
+  lines.push_back(fmt::format("  log-mel mean {:.3f}, standard deviation {:.3f} (of {} clips)", summary_.mel_mean,
+                              summary_.mel_std, summary_.mel_measured_clips));
+  lines.emplace_back();
+  lines.push_back(fmt::format("mel frames ({})", corpus_.mel.name));
   for (const auto& [from, count] : frames_) {
-    console.info("  {:>6}+ {:>6}  {}", from, count, bar(count, largest_of(frames_), 40));
+    lines.push_back(fmt::format("  {:>6}+ {:>6}  {}", from, count, bar(count, largest_of(frames_), 40)));
   }
-  console.info("\nstatic shapes     batch × mel frames   text   clips");
+  lines.insert(lines.end(), {"", "static shapes     batch × mel frames   text   clips"});
   for (const Shape& shape : plan_.shapes) {
-    console.info("                  {:>5} × {:<10} {:>6}  {:>6}", shape.batch_size, shape.mel_frames, shape.text_length,
-                 shape.clips.size());
+    lines.push_back(fmt::format("                  {:>5} × {:<10} {:>6}  {:>6}", shape.batch_size, shape.mel_frames,
+                                shape.text_length, shape.clips.size()));
   }
-  console.info("padding {:.1f} % of all frames (one fixed shape: {:.1f} %)", 100 * plan_.padding,
-               100 * padding_of_one_shape_);
-  print_advice(console);
+  lines.push_back(fmt::format("padding {:.1f} % of all frames (one fixed shape: {:.1f} %)", 100 * plan_.padding,
+                              100 * padding_of_one_shape_));
+  add_advice(lines);
+  return lines;
 }
 
-void PrepareReport::print_advice(const Console& console) const {
-  if (!advice_.empty()) console.info("\nadvice");
+void PrepareReport::add_advice(std::vector<std::string>& lines) const {
+  if (!advice_.empty()) lines.insert(lines.end(), {"", "advice"});
   for (const Advice& advice : advice_) {
-    console.info("  {}: {}", how_many(advice), advice.way_out);
+    lines.push_back(fmt::format("  {}: {}", how_many(advice), advice.way_out));
     constexpr size_t listed = 5;
     if (advice.clips.empty()) continue;
     const auto first = std::span(advice.clips).first(std::min(advice.clips.size(), listed));
-    console.info("    {}{}", fmt::join(first, ", "),
-                 advice.clips.size() > listed
-                     ? fmt::format(" and {} more; --json lists all", advice.clips.size() - listed)
-                     : "");
+    lines.push_back(fmt::format("    {}{}", fmt::join(first, ", "),
+                                advice.clips.size() > listed
+                                    ? fmt::format(" and {} more; --json lists all", advice.clips.size() - listed)
+                                    : ""));
   }
 }
 
@@ -153,19 +159,20 @@ std::vector<SpeakerTime> PrepareReport::longest_first() const {
   return times;
 }
 
-void PrepareReport::print_speakers(const Console& console) const {
+void PrepareReport::add_speakers(std::vector<std::string>& lines) const {
   std::map<std::string, double> languages;
   for (const SpeakerTime& time : summary_.speaker_times) {
     languages[summary_.languages[time.labels.language]] += time.seconds;
   }
-  for (const auto& [language, seconds] : languages) console.info("  {:8.1f} min in {}", seconds / 60, language);
+  for (const auto& [language, seconds] : languages)
+    lines.push_back(fmt::format("  {:8.1f} min in {}", seconds / 60, language));
   constexpr size_t listed = 20;
   const std::vector<SpeakerTime> times = longest_first();
   for (const SpeakerTime& time : std::span(times).first(std::min(times.size(), listed))) {
-    console.info("  {:8.1f} min by {} in {}", time.seconds / 60, speaker_name(summary_, time.labels.speaker),
-                 summary_.languages[time.labels.language]);
+    lines.push_back(fmt::format("  {:8.1f} min by {} in {}", time.seconds / 60,
+                                speaker_name(summary_, time.labels.speaker), summary_.languages[time.labels.language]));
   }
-  if (times.size() > listed) console.info("  and {} more; --json lists all", times.size() - listed);
+  if (times.size() > listed) lines.push_back(fmt::format("  and {} more; --json lists all", times.size() - listed));
 }
 
 std::string PrepareReport::to_json() const {

@@ -1,7 +1,6 @@
-// What `prepare` found, as lines, as JSON and as a page.
+// What `prepare` found, as lines for a terminal, as JSON and as a page. Keeps a reference to the corpus.
 #pragma once
 
-#include "cli/console.h"
 #include "corpus/advice.h"
 #include "corpus/corpus.h"
 #include "plan/shapes.h"
@@ -16,14 +15,14 @@ class PrepareReport {
  public:
   PrepareReport(const std::string& where, const Corpus& corpus, const DataConfig& data, std::vector<Advice> advice);
 
-  void print(const Console& console) const;
+  std::vector<std::string> lines() const;
   std::string to_json() const;
   std::string to_html() const;  // one file, nothing loaded from elsewhere
 
  private:
   std::vector<SpeakerTime> longest_first() const;
-  void print_speakers(const Console& console) const;
-  void print_advice(const Console& console) const;
+  void add_speakers(std::vector<std::string>& lines) const;
+  void add_advice(std::vector<std::string>& lines) const;
 
   std::string where_;
   const Corpus& corpus_;
