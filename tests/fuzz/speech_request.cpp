@@ -1,6 +1,7 @@
 // What anybody may send to the server: the body of a request for speech, with a clip in base64.
-#include "fuzz.h"
 #include "serve/speech_request.h"
+
+#include "fuzz.h"
 
 #include <cmath>
 
