@@ -3,19 +3,34 @@
 
     bench/hold_out.py CORPUS/manifest.jsonl OUT [--speaker NAME] [--language en] [--clips 40]
 
-OUT/train and OUT/held_out are corpora whose manifests point at the original files. Without --speaker it takes the
+OUT/train and OUT/held_out are corpora of their own, whose clips are further names of the original files, or copies on
+another file system. Without --speaker it takes the
 speaker with most minutes. Clips are chosen by a hash of their names, so that a split never changes; no text of a
 held-out clip is left in training."""
 import argparse
 import collections
 import hashlib
 import json
+import os
 import pathlib
 import re
+import shutil
 
 
 def plain(text):
     return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def own_clip(source, folder):
+    """The clip in the corpus's own folder, as its manifest names it."""
+    target = folder / "clips" / source.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy(source, target)
+    return str(target.relative_to(folder))
 
 
 def main():
@@ -52,8 +67,8 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         lines = []
         for row in part:
-            path = (options.manifest.parent / row["audio_filepath"]).resolve()
-            lines.append(json.dumps({**row, "audio_filepath": str(path)}, ensure_ascii=False))
+            clip = own_clip((options.manifest.parent / row["audio_filepath"]).resolve(), folder)
+            lines.append(json.dumps({**row, "audio_filepath": clip}, ensure_ascii=False))
         (folder / "manifest.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
         print(f"{name}: {len(part)} clips of {speaker}, {sum(row['duration'] for row in part) / 60:.1f} min")
 

@@ -19,6 +19,8 @@ import tempfile
 
 import numpy as np
 
+from hold_out import own_clip
+
 PROGRAM = os.environ.get("MYXTTS", "build/myxtts")
 TYPES = {"F32": np.float32, "I32": np.int32}
 
@@ -79,8 +81,8 @@ def main():
         for part in ("train", "held_out"):
             for line in (options.split / part / "manifest.jsonl").read_text(encoding="utf-8").splitlines():
                 row = json.loads(line)
+                row["audio_filepath"] = own_clip((options.split / part / row["audio_filepath"]).resolve(), folder / "all")
                 rows[pathlib.Path(row["audio_filepath"]).stem] = (part, row)
-        (folder / "all").mkdir()
         (folder / "all" / "manifest.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for _, row in rows.values()), encoding="utf-8")
         units = {unit: load_all(folder / "all", unit, [], folder, more) for unit in ("characters", "phonemes")}
         for part in ("train", "held_out"):

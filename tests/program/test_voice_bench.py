@@ -50,7 +50,7 @@ def test_a_split_has_one_speaker_and_no_text_twice(split):
 def test_what_judges_are_missing_is_said_and_the_rest_is_judged(bench, split, myxtts, tmp_path):
     mels = {}
     for row in rows_of(split, "held_out"):
-        myxtts("mel", row["audio_filepath"], tmp_path / "own.npy")
+        myxtts("mel", split / "held_out" / row["audio_filepath"], tmp_path / "own.npy")
         mels[row["audio_filepath"].split("/")[-1][:-4]] = np.load(tmp_path / "own.npy")[::-1]
     np.savez(tmp_path / "backwards.npz", **mels)
     done = bench("voice_eval.py", split / "held_out" / "manifest.jsonl", "--mels", f"backwards={tmp_path}/backwards.npz",
