@@ -4,6 +4,8 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import threading
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from types import TracebackType
@@ -71,11 +73,16 @@ class Loader:
         """The rest of the epoch. A loop that was left is continued by the next one."""
         epoch = self.epoch
         while self.epoch == epoch:
-            yield self._feeder.next()
+            yield self.next()
 
     def next(self) -> _core.Batch:
         """The next batch, of whichever epoch; waits until it is ready. Ctrl-C ends the wait."""
-        return self._feeder.next()
+        thread = threading.get_ident()
+        _waiting_threads.add(thread)
+        try:
+            return self._feeder.next()
+        finally:
+            _waiting_threads.discard(thread)
 
     def __len__(self) -> int:
         """Batches per epoch."""
@@ -164,11 +171,15 @@ def _error(message: str, way_out: str = "") -> Error:
     return Error(message, "invalid_input", "loader", way_out)
 
 
-# Threads must have ended before the interpreter does.
+# The loaders' threads must have ended before the interpreter does, and threads of the user's must have left `next()`:
+# one that comes back from it while the interpreter ends would be unwound through C++, which ends the process.
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+_waiting_threads: set[int] = set()
 
 
 @atexit.register
 def _close_all() -> None:
     for loader in list(_open_loaders):
         loader.close()
+    while _waiting_threads:
+        time.sleep(0.001)  # a closed loader lets everyone go

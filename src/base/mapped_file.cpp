@@ -33,14 +33,15 @@ struct sigaction handler_before {};
 // Puts zeros where the file has no bytes any more. Only calls that are allowed in a signal handler.
 void fill_missing_pages(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  const auto at = reinterpret_cast<uintptr_t>(info->si_addr);
+  auto* const address = static_cast<std::byte*>(info->si_addr);
+  const auto at = reinterpret_cast<uintptr_t>(address);
   for (MappedRange* range = all_ranges.load(); range != nullptr; range = range->next) {
     const uintptr_t begin = range->begin, end = range->end;
     if (at < begin || at >= end) continue;
-    const uintptr_t page = at & ~(static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)) - 1);
+    const uintptr_t into_page = at % static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
     range->cut = true;
     void* const zeros =
-        ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        ::mmap(address - into_page, end - at + into_page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     errno = saved_errno;
     if (zeros != MAP_FAILED) return;
   }

@@ -37,7 +37,10 @@ PlannedCorpus open_planned_corpus(const char* command, const Config& config, Cor
   if (data.train_data.empty()) reject_input(command, "no corpus is named", way_out("give --train-data DIR"));
   Corpus corpus = open_corpus_at(data.train_data, config, {}, listener);
   if (corpus.index.size() == 0) {
-    reject_input(command, "{} has no clip that can be used", data.train_data, way_out("see `prepare`"));
+    const std::vector<RejectedClip>& rejected = corpus.index.summary().rejected;
+    const std::string first =
+        rejected.empty() ? "" : fmt::format(": {}: {}", rejected.front().id, rejected.front().reason);
+    reject_input(command, "{} has no clip that can be used{}", data.train_data, first, way_out("see `prepare`"));
   }
   ShapePlan shapes =
       crops ? plan_crops(corpus.index, data, corpus.mel.frames(crop_samples)) : plan_corpus(corpus.index, data);
