@@ -12,6 +12,7 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace myxtts {
@@ -40,10 +41,11 @@ void fill_missing_pages(int signal, siginfo_t* info, void* context) {
     if (at < begin || at >= end) continue;
     const uintptr_t into_page = at % static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
     range->cut = true;
-    void* const zeros =
-        ::mmap(address - into_page, end - at + into_page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    // The bare call: a sanitizer's own mmap is no function for a signal handler.
+    const int64_t zeros = ::syscall(SYS_mmap, address - into_page, end - at + into_page, int64_t{PROT_READ},
+                                    int64_t{MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED}, int64_t{-1}, int64_t{0});
     errno = saved_errno;
-    if (zeros != MAP_FAILED) return;
+    if (zeros != -1) return;
   }
   if ((handler_before.sa_flags & SA_SIGINFO) != 0) return handler_before.sa_sigaction(signal, info, context);
   if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN) {
