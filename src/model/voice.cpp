@@ -373,46 +373,54 @@ MelDistances Voice::mel_distances(const Weights& weights, const VoiceBatch& batc
           masked_sum(length, valid) / valid_frames};
 }
 
+std::vector<int64_t> frames_of_tokens(const at::Tensor& log_durations, double speed) {
+  // An untrained voice may predict any duration; limit a token to about two seconds.
+  constexpr double max_frames_per_token = 200;
+  const at::Tensor frames =
+      (log_durations.exp() / speed).round().nan_to_num(1).clamp(1, max_frames_per_token).to(at::kLong).contiguous();
+  return {frames.const_data_ptr<int64_t>(), frames.const_data_ptr<int64_t>() + frames.numel()};
+}
+
+EncodedText Voice::encode_text(const Weights& weights, const at::Tensor& tokens, const at::Tensor& length,
+                               const at::Tensor& vector, const at::Tensor& language, bool guided) const {
+  const at::NoGradGuard no_gradients;
+  Condition condition;
+  if (spec_.conditioned()) {
+    const at::Tensor own = vector.to(weights.flat.scalar_type()) + language_vectors(weights, language);
+    condition = condition_from(weights, guided ? at::cat({own, at::zeros_like(own)}) : own);
+  }
+  const int64_t rows = guided && spec_.conditioned() ? 2 : 1;
+  const Encoded encoded = encode(weights, tokens.repeat({rows, 1}), length.repeat({rows}), {condition});
+  return {encoded.mu, encoded.log_durations, condition.decoder};
+}
+
+at::Tensor Voice::speak_text(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
+                             const at::Tensor& length, const at::Tensor& condition,
+                             const SynthesisOptions& options) const {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor lengths = length.repeat({frame_mu.size(0)});
+  return speak(weights, noise, frame_mu, lengths, {{}, {}, condition}, options) * spec_.mel_std + spec_.mel_mean;
+}
+
 SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64_t>& tokens,
                                  const SynthesisOptions& options, const SpeakingAs& speaker) const {
   const at::NoGradGuard no_gradients;
+  if (tokens.empty()) return {at::zeros({0, spec_.n_mels})};
   const at::Device device = weights.flat.device();
   const auto ints = at::TensorOptions().dtype(at::kInt);
-  const auto count = static_cast<int64_t>(tokens.size());
+  const auto one = [&](int64_t value) { return at::full({1}, value, ints).to(device); };
+  at::Tensor vector;
+  if (spec_.conditioned()) vector = speaker.vector.to(device).unsqueeze(0);
+  const EncodedText text =
+      encode_text(weights, at::tensor(tokens, ints).unsqueeze(0).to(device), one(static_cast<int64_t>(tokens.size())),
+                  vector, one(speaker.language), options.guidance != 0);
   SynthesizedMel result;
-  if (count == 0) {
-    result.mel = at::zeros({0, spec_.n_mels});
-    return result;
-  }
-  const at::Tensor text = at::tensor(tokens, ints).unsqueeze(0).to(device);
-  const bool guided = spec_.conditioned() && options.guidance != 0;
-  const int64_t copies = guided ? 2 : 1;
-  Condition condition;
-  if (spec_.conditioned()) {
-    const at::Tensor language = at::full({1}, speaker.language, ints).to(device);
-    const at::Tensor vector =
-        speaker.vector.to(device).to(weights.flat.scalar_type()).unsqueeze(0) + language_vectors(weights, language);
-    condition = condition_from(weights, guided ? at::cat({vector, at::zeros_like(vector)}) : vector);
-  }
-  const Encoded encoded =
-      encode(weights, text.repeat({copies, 1}), at::full({copies}, count, ints).to(device), {condition});
-  // An untrained voice may predict any duration; limit a token to about two seconds.
-  constexpr double max_frames_per_token = 200;
-  const at::Tensor predicted = (encoded.log_durations.cpu().exp() / options.speed)
-                                   .round()
-                                   .nan_to_num(1)
-                                   .clamp(1, max_frames_per_token)
-                                   .to(at::kLong);
-  const at::Tensor durations = predicted[0];
-  result.durations.assign(durations.const_data_ptr<int64_t>(), durations.const_data_ptr<int64_t>() + count);
-  const int64_t frames = durations.sum().item<int64_t>();
-  const at::Tensor mu = encoded.mu.repeat_interleave(durations.to(device), 1);
-  const at::Tensor lengths = at::full({copies}, frames, ints).to(device);
-
+  result.durations = frames_of_tokens(text.log_durations[0].cpu(), options.speed);
+  const at::Tensor mu = text.mu.repeat_interleave(at::tensor(result.durations).to(device), 1);
+  const int64_t frames = mu.size(1);
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
   const at::Tensor noise = at::randn({1, frames, spec_.n_mels}, generator).to(device);
-  const at::Tensor mel = speak(weights, noise, mu, lengths, condition, options);
-  result.mel = (mel[0].cpu() * spec_.mel_std + spec_.mel_mean).contiguous();
+  result.mel = speak_text(weights, noise, mu, one(frames), text.condition, options)[0].cpu().contiguous();
   return result;
 }
 

@@ -62,8 +62,15 @@ struct MelDistances {
 };
 
 struct SynthesizedMel {
-  at::Tensor mel;                  // float [frames, n_mels] on the CPU, denormalised
-  std::vector<int64_t> durations;  // frames per token
+  at::Tensor mel = {};                  // float [frames, n_mels] on the CPU, denormalised
+  std::vector<int64_t> durations = {};  // frames per token
+};
+
+// A text before it is spoken. With guidance there are two rows: with the condition and without.
+struct EncodedText {
+  at::Tensor mu;             // float [rows, text, n_mels]
+  at::Tensor log_durations;  // float [rows, text]
+  at::Tensor condition;      // [rows, width] of the decoder; not defined in a voice without conditions
 };
 
 // Who speaks in which language; nothing for a voice without conditions.
@@ -101,6 +108,16 @@ class Voice {
   // Vectors [condition_width] of a conditioned voice: of a speaker of its table, and of a mel [frames, n_mels].
   at::Tensor speaker_vector(const Weights& weights, int64_t speaker) const;
   at::Tensor reference_vector(const Weights& weights, const at::Tensor& mel) const;
+
+  // The parts of synthesis, without gradients and without waiting for the device; between them the host learns how
+  // many frames there are. `tokens` are int32 [1, text], `vector` is [1, condition_width], `length` and `language` are
+  // int32 [1]; the last two are ignored without conditions.
+  EncodedText encode_text(const Weights& weights, const at::Tensor& tokens, const at::Tensor& length,
+                          const at::Tensor& vector, const at::Tensor& language, bool guided) const;
+  // Mel [1, frames, n_mels] of standard normal noise of that shape and the mean of each frame's token, [rows, frames,
+  // n_mels].
+  at::Tensor speak_text(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
+                        const at::Tensor& length, const at::Tensor& condition, const SynthesisOptions& options) const;
 
   // Synthesizes the log-mel of one text, without gradients.
   SynthesizedMel synthesize(const Weights& weights, const std::vector<int64_t>& tokens, const SynthesisOptions& options,
@@ -175,5 +192,8 @@ class Voice {
   std::vector<size_t> tables_;  // per decoder block: learned offset of the adaptive-norm modulation
   size_t final_modulation_ = 0, final_modulation_bias_ = 0, decoder_out_ = 0, decoder_out_bias_ = 0;
 };
+
+// Frames per token, from their logarithms, float [text] on the CPU.
+std::vector<int64_t> frames_of_tokens(const at::Tensor& log_durations, double speed);
 
 }  // namespace myxtts

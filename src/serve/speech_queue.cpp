@@ -1,6 +1,7 @@
 #include "serve/speech_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace myxtts {
@@ -76,12 +77,26 @@ std::shared_ptr<SpeechJob> SpeechQueue::most_urgent() {
   return *std::ranges::min_element(jobs_, {}, [](const auto& job) { return job->due_s_; });
 }
 
+// Those that wait for their first turn find their pronunciation meanwhile.
+void SpeechQueue::begin_new() {
+  std::vector<std::shared_ptr<SpeechJob>> jobs;
+  {
+    const std::lock_guard lock(mutex_);
+    std::ranges::copy_if(jobs_, std::back_inserter(jobs), [](const auto& job) { return !job->next_ && !job->over(); });
+  }
+  for (const auto& job : jobs) {
+    try {
+      job->next_ = voice_.begin(job->request_, job->reference_);
+    } catch (...) {
+      job->put(std::current_exception());
+    }
+  }
+}
+
 void SpeechQueue::step(SpeechJob& job) const {
   try {
-    const bool first = !job.next_;
-    if (first) job.next_ = voice_.begin(job.request_, job.reference_);
     const std::vector<float> samples = job.next_();
-    if (first) job.due_s_ = clock_.seconds() - lead_s;
+    if (!std::exchange(job.heard_, true)) job.due_s_ = clock_.seconds() - lead_s;
     job.due_s_ += static_cast<double>(samples.size()) / voice_.facts.sample_rate;
     job.put(samples, samples.empty());
   } catch (...) {
@@ -90,7 +105,10 @@ void SpeechQueue::step(SpeechJob& job) const {
 }
 
 void SpeechQueue::work() {
-  while (const std::shared_ptr<SpeechJob> job = most_urgent()) step(*job);
+  while (const std::shared_ptr<SpeechJob> job = most_urgent()) {
+    begin_new();
+    if (job->next_) step(*job);
+  }
 }
 
 }  // namespace myxtts

@@ -1,6 +1,5 @@
 // Requests that are being spoken. One thread speaks them all, a step of one of them at a time, because a voice is for
 // one thread: always the one whose listener would run out of sound first, so that many are heard at once without gaps.
-// A device that speaks several texts as one batch would take several steps here.
 #pragma once
 
 #include "base/clock.h"
@@ -40,6 +39,7 @@ class SpeechJob {
   const std::optional<Clip> reference_;
   // Of the thread that speaks. `due_s`: when it is its turn; a while before the listener has heard all there is.
   NextSamples next_;
+  bool heard_ = false;
   double due_s_ = 0;
 
   mutable std::mutex mutex_;
@@ -63,6 +63,7 @@ class SpeechQueue {
 
  private:
   std::shared_ptr<SpeechJob> most_urgent();  // null when closed
+  void begin_new();
   void step(SpeechJob& job) const;
   void work();
 

@@ -18,7 +18,8 @@ LoadedVoice::LoadedVoice(const fs::path& checkpoint, at::Device device, const fs
     : description(read_voice_description(checkpoint)),
       mel(resolve_mel_spec(description.config)),
       voice(description.spec()),
-      weights(make_weights(voice.layout(), load_ema_weights(checkpoint, voice.layout()).to(device), false)) {
+      weights(make_weights(voice.layout(), load_ema_weights(checkpoint, voice.layout()).to(device), false)),
+      runner(voice, weights) {
   const fs::path file = vocoder_file.empty() ? default_vocoder(checkpoint) : vocoder_file;
   if (!file.empty()) vocoder = open_vocoder(file, mel, device);
 }

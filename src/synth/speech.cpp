@@ -10,6 +10,7 @@
 #include "text/sentences.h"
 
 #include <algorithm>
+#include <future>
 
 #include <ATen/ATen.h>
 
@@ -37,9 +38,12 @@ struct Speech::State {
         language(std::move(spoken_language)),
         // The voice has not learnt texts longer than those it was trained on.
         sentences(split_sentences(said, static_cast<size_t>(loaded.description.config.data.max_text_length))),
-        joiner(loaded.mel.sample_rate) {}
+        joiner(loaded.mel.sample_rate) {
+    pronounce_next();
+  }
 
   bool in_sentence() const { return mel.defined() && spoken_frames < mel.size(0); }
+  void pronounce_next();
   void begin_sentence();
   void speak_piece();
   std::vector<float> griffin_lim_of_sentence() const;
@@ -51,6 +55,7 @@ struct Speech::State {
   const std::string language;
   const std::vector<std::string> sentences;
   size_t next_sentence = 0;
+  std::future<std::vector<uint16_t>> tokens_of_next;  // a process of its own finds them, meanwhile others are spoken
   at::Tensor mel;  // of the sentence that is being spoken, [frames, n_mels] on the CPU
   int64_t spoken_frames = 0, piece_frames = first_piece_frames;
   SpeechJoiner joiner;
@@ -58,12 +63,21 @@ struct Speech::State {
   SpeakingTimes times;
 };
 
+void Speech::State::pronounce_next() {
+  if (next_sentence == sentences.size()) return;
+  tokens_of_next = std::async(std::launch::async, [this, &sentence = sentences[next_sentence]] {
+    return tokens_of_text(voice.description, sentence, language);
+  });
+}
+
 void Speech::State::begin_sentence() {
   Stopwatch watch;
-  const std::vector<uint16_t> tokens = tokens_of_text(voice.description, sentences[next_sentence++], language);
+  const std::vector<uint16_t> tokens = tokens_of_next.get();
+  ++next_sentence;
+  pronounce_next();
   times.tokens += watch.lap();
   if (tokens.empty()) return;
-  mel = voice.voice.synthesize(voice.weights, {tokens.begin(), tokens.end()}, options, as).mel;
+  mel = voice.runner.synthesize({tokens.begin(), tokens.end()}, options, as).mel;
   spoken_frames = 0;
   times.mel += watch.lap();
 }

@@ -13,7 +13,7 @@ namespace myxtts {
 struct LoadedVoice;
 struct SpeakingAs;
 
-// Where the time of speaking went, in seconds.
+// Where the time of speaking went, in seconds; of tokens, what was waited for.
 struct SpeakingTimes {
   double tokens = 0, mel = 0, waveform = 0;
 };

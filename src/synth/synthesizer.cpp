@@ -108,6 +108,14 @@ std::vector<float> Synthesizer::reference_vector(const Clip& clip) const {
   return to_vector(rms_norm(sum_of_stretches(*voice_, clip, "the clip")));
 }
 
+void Synthesizer::warm_up() const {
+  constexpr double seconds = 10;
+  const DataConfig& data = voice_->description.config.data;
+  const int64_t tokens = data.max_text_length * (data.blank_tokens ? 2 : 1) + 1;
+  const auto frames = static_cast<int64_t>(seconds * voice_->mel.sample_rate / voice_->mel.hop_length);
+  voice_->runner.warm_up(tokens, frames, {});
+}
+
 Speech Synthesizer::begin(const std::string& text, const SynthesisOptions& options, const Speaking& as) const {
   const VoiceDescription& description = voice_->description;
   const std::string& language = as.language.empty() ? description.config.data.language : as.language;

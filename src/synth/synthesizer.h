@@ -42,6 +42,9 @@ class Synthesizer {
   // The same for all checkpoints of a run: for speaker files.
   std::string fingerprint() const;
 
+  // On a GPU: captures what sentences of up to ten seconds need, which takes seconds. On a CPU nothing.
+  void warm_up() const;
+
   // Speaks while it is asked for more; borrows this voice. Several may be under way, one step at a time.
   Speech begin(const std::string& text, const SynthesisOptions& options, const Speaking& as = {}) const;
 

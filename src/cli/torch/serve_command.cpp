@@ -60,6 +60,7 @@ class StopSignals {
 
 // libtorch makes what it keeps at the first text, and that one is slow. Not every voice can say this one.
 void warm_up(const Synthesizer& voice) {
+  voice.warm_up();
   try {
     voice.say("Warm up.", {});
   } catch (const Error&) {
