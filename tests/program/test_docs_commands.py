@@ -70,19 +70,24 @@ done
 """
 
 
+SENTENCES = """The quick brown fox jumps over the lazy dog.|Good morning, how are you today?|Vision and pleasure are rare things.
+She sells sea shells by the sea shore.|Which witch thought of this ring?|A good cook could cook good food.|Jack and George judge the huge bridge.
+They gave us five thick books.|Young Hugh used a yellow yo-yo.|My boy saw our house there, near here.|Few people ever measure treasure.
+One, two, three, four, five!""".replace("\n", "|").split("|")
+
+
 def recordings(folder, corpus):
-    """A corpus as a user brings it: other file names, 44.1 kHz stereo of 24 bits."""
+    """A corpus as a user brings it: texts with every sound of English, 44.1 kHz stereo of 24 bits."""
     (folder / "wavs").mkdir(parents=True)
-    rows = read(corpus / "metadata.csv").splitlines()[:12]
-    for row in rows:
-        name, text = row.split("|")[:2]
-        with wave.open(str(corpus / "wavs" / f"{name}.wav")) as clip:
+    for number in range(1, len(SENTENCES) + 1):
+        with wave.open(str(corpus / "wavs" / f"demo-{number:05}.wav")) as clip:
             samples = clip.readframes(clip.getnframes())
-        with wave.open(str(folder / "wavs" / f"mine-{name}.wav"), "wb") as clip:
+        with wave.open(str(folder / "wavs" / f"clip-{number:04}.wav"), "wb") as clip:
             clip.setnchannels(2), clip.setsampwidth(3), clip.setframerate(44100)
             halves = (b"\0" + samples[i : i + 2] for i in range(0, len(samples), 2))
             clip.writeframes(b"".join(4 * half for half in halves))  # each sample for both ears, twice
-    (folder / "metadata.csv").write_text("".join(f"mine-{row}\n" for row in rows), encoding="utf-8")
+    rows = (f"clip-{number:04}|{text}\n" for number, text in enumerate(SENTENCES, 1))
+    (folder / "metadata.csv").write_text("".join(rows), encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
