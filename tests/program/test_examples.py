@@ -61,7 +61,7 @@ def test_a_python_example_runs(script, small):
         pytest.skip("the Python package is not built")
     pytest.importorskip("torch")
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
-    few = {"train_step": ["--device", "cpu", "--epochs", 1, "--batch-size", 4], "diagnose_dataloader": ["--batches", 3],
+    few = {"train_step": ["--device", "cpu", "--epochs", 1, "--batch-size", 4], "diagnose_dataloader": ["--batches", 8],
            "matcha_dataset": ["--batch-size", 4]}[script.stem]
     done = subprocess.run([sys.executable, script, small, *map(str, few)], env=environment, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 0 and done.stdout, done.stdout + done.stderr
