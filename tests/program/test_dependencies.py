@@ -16,7 +16,7 @@ NOT_INSTALLED = {"CUDA", "lodepng", "utf8proc"}  # the user's own, and source of
 
 def rows(language):
     """Name to (version, licence) of the page's tables."""
-    lines = (ROOT / "docs" / language / "dependencies.md").read_text(encoding="utf-8").splitlines()
+    lines = re.sub("</?span[^>]*>", "", (ROOT / "docs" / language / "dependencies.md").read_text(encoding="utf-8")).splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
     return {row[0].strip("`"): (row[1], row[2]) for row in cells}
 
