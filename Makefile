@@ -1,5 +1,5 @@
 # The front door. Everything behind it is plain CMake, ctest and pytest; see CONTRIBUTING.md.
-.PHONY: build demo test check bench fuzz format lint docs clean help
+.PHONY: build demo test check bench fuzz format lint docs site clean help
 
 BUILD := build
 JOBS ?= $(shell nproc)
@@ -31,8 +31,14 @@ format: ## rewrite the sources in the project's layout
 lint: build ## layout, static checks, layers
 	@tools/lint
 
-docs: build ## rewrite the generated parts of docs/ from the program
+docs: build ## rewrite the generated parts of docs/: references from the program, plots from the results
 	@tools/make_reference
+	@bench/plots.py
+
+site: ## the documentation as a static site, build/site
+	@[ -x $(BUILD)/site_env/bin/mkdocs ] || { python3 -m venv $(BUILD)/site_env && \
+	  $(BUILD)/site_env/bin/python -m pip install -qq --disable-pip-version-check -r tools/site-requirements.txt; }
+	@$(BUILD)/site_env/bin/python tools/make_site
 
 clean: ## remove what the build made (the Python environment stays)
 	rm -rf $(BUILD)

@@ -140,12 +140,22 @@ def test_all_code_of_a_persian_page_runs_left_to_right(page):
 
 
 def test_english_is_spelt_as_dictionaries_have_it():
-    codespell = shutil.which("codespell")
-    if not codespell:
-        pytest.skip("codespell is not installed: pip install codespell")
+    pytest.importorskip("codespell_lib", reason="codespell is not installed: pip install codespell")
     pages = [name(page) for page in PAGES if page.parent.name != "fa" and not page.name.endswith(".fa.md")]
-    done = subprocess.run([codespell, *pages], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "codespell_lib", *pages], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_site_holds_every_page_in_both_languages(tmp_path):
+    """The build is strict: a link or an anchor that it does not know ends it."""
+    pytest.importorskip("material", reason="mkdocs-material is not installed: `make site` does it")
+    done = subprocess.run([sys.executable, ROOT / "tools" / "make_site", tmp_path / "site"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for english, persian in PAIRS:
+        for language, page, direction in (("en", english, "ltr"), ("fa", persian, "rtl")):
+            made = read(tmp_path / "site" / language / ("index.html" if "README" in page.name else f"{page.stem}.html"))
+            assert f'lang="{language}"' in made and f'dir="{direction}"' in made
+    assert "نخستین" in read(tmp_path / "site" / "fa" / "search" / "search_index.json")
 
 
 @pytest.mark.parametrize("broken, test", [
