@@ -9,7 +9,7 @@ build: ## build build/myxtts, the program alone
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset release
 	@cmake --build $(BUILD) -j $(JOBS) --target myxtts
 
-demo: build ## the base voice speaks, learns a new voice in minutes, and a page plays it all
+demo: build ## a voice is trained in minutes and speaks; a page plays it
 	@tools/demo
 
 test: build ## build the tests and run them: units, the Python package and the program

@@ -1,5 +1,6 @@
 """The documentation holds together: links, headings, names of the program, figures, and the direction of Persian code.
 Its commands are run by test_docs_commands.py."""
+import json
 import re
 import shutil
 import subprocess
@@ -7,7 +8,7 @@ import sys
 
 import pytest
 from conftest import BINARY, ROOT
-from pages import PAGES, TAG, anchors, blocks, headings, links, prose, read
+from pages import PAGES, PERSIAN, TAG, anchors, blocks, headings, links, prose, read
 
 ENGLISH = sorted((ROOT / "docs" / "en").glob("*.md"))
 PAIRS = [(page, ROOT / "docs" / "fa" / page.name) for page in ENGLISH] + [(ROOT / "README.md", ROOT / "README.fa.md")]
@@ -127,7 +128,7 @@ def test_a_plot_follows_its_results(tmp_path):
     assert "12.2 ms" in read(tmp_path / "docs" / "assets" / "speed-dark.svg")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "fa" or page.name.endswith(".fa.md")], ids=name)
+@pytest.mark.parametrize("page", PERSIAN, ids=name)
 def test_all_code_of_a_persian_page_runs_left_to_right(page):
     text = read(page)
     assert text.startswith('<div dir="rtl">\n') and text.endswith("</div>\n")
@@ -141,7 +142,7 @@ def test_all_code_of_a_persian_page_runs_left_to_right(page):
 
 def test_english_is_spelt_as_dictionaries_have_it():
     pytest.importorskip("codespell_lib", reason="codespell is not installed: pip install codespell")
-    pages = [name(page) for page in PAGES if page.parent.name != "fa" and not page.name.endswith(".fa.md")]
+    pages = [name(page) for page in PAGES if page not in PERSIAN]
     done = subprocess.run([sys.executable, "-m", "codespell_lib", *pages], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
@@ -155,7 +156,8 @@ def test_the_site_holds_every_page_in_both_languages(tmp_path):
         for language, page, direction in (("en", english, "ltr"), ("fa", persian, "rtl")):
             made = read(tmp_path / "site" / language / ("index.html" if "README" in page.name else f"{page.stem}.html"))
             assert f'lang="{language}"' in made and f'dir="{direction}"' in made
-    assert "نخستین" in read(tmp_path / "site" / "fa" / "search" / "search_index.json")
+    index = json.loads(read(tmp_path / "site" / "fa" / "search" / "search_index.json"))
+    assert any("نخستین" in found["title"] for found in index["docs"])
 
 
 @pytest.mark.parametrize("broken, test", [
