@@ -5,8 +5,9 @@ import unicodedata
 
 from conftest import ROOT
 
-LANGUAGES = ("en", "fa")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md"), *ROOT.glob("examples/**/*.md")])
+
+PERSIAN = [page for page in PAGES if page.parent.name == "fa" or page.name.endswith(".fa.md")]
 
 FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!-- *(.*?) *-->")

@@ -30,7 +30,7 @@ import wave
 
 import pytest
 from conftest import BINARY, HANG_S, ROOT
-from pages import PAGES, blocks, read
+from pages import PAGES, PERSIAN, blocks, read
 
 RUN = {"bash", "console", "python", "yaml"}
 PACKAGE = ROOT / "build" / "python_package"
@@ -183,7 +183,7 @@ def to_run(page):
     return [block for block in blocks(page) if block.language in RUN or block.said("file")]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "fa" and to_run(page)], ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in PERSIAN and to_run(page)], ids=lambda p: str(p.relative_to(ROOT)))
 def test_the_commands_of_a_page_run_in_their_order(page, place):
     for block in to_run(page):
         if is_run(block):
@@ -201,8 +201,7 @@ def typed(page):
                 yield line
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "fa" or page.name.endswith(".fa.md")],
-                         ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PERSIAN, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_persian_page_types_what_the_english_one_does(page):
     english = page.parent.parent / "en" / page.name if page.parent.name == "fa" else page.with_name(page.name.replace(".fa", ""))
     assert list(typed(page)) == list(typed(english))
