@@ -17,11 +17,11 @@ def rows(text):
 
 @pytest.mark.parametrize("language", ["en", "fa"])
 def test_every_page_is_in_the_index_and_links_back_to_it(language):
-    index = set(re.findall(r"\]\(([\w-]+\.md)\)", page(language, "README.md")))
-    pages = {path.name for path in (ROOT / "docs" / language).glob("*.md")} - {"README.md"}
+    index = set(re.findall(r"\]\(([\w-]+\.md)\)", page(language, "contents.md")))
+    pages = {path.name for path in (ROOT / "docs" / language).glob("*.md")} - {"contents.md"}
     assert index == pages
     for name in pages:
-        assert "](README.md)" in "".join(page(language, name).splitlines(True)[:4]), name
+        assert "](contents.md)" in "".join(page(language, name).splitlines(True)[:4]), name
 
 
 def test_both_glossaries_have_the_same_words_in_the_same_order():
