@@ -15,17 +15,16 @@ namespace {
 
 struct Options {
   std::string checkpoint, vocoder, out, format = "sherpa-onnx";
-  std::string precision, speaker, language, espeak_data;
+  std::string precision, speaker, language, words, espeak_data;
   std::optional<int64_t> steps;
 };
 
 // Options of --format sherpa-onnx alone.
 void reject_for_safetensors(const Options& options) {
-  const std::pair<const char*, bool> given[] = {{"--precision", !options.precision.empty()},
-                                                {"--speaker", !options.speaker.empty()},
-                                                {"--language", !options.language.empty()},
-                                                {"--steps", options.steps.has_value()},
-                                                {"--espeak-data", !options.espeak_data.empty()}};
+  const std::pair<const char*, bool> given[] = {
+      {"--precision", !options.precision.empty()}, {"--speaker", !options.speaker.empty()},
+      {"--language", !options.language.empty()},   {"--steps", options.steps.has_value()},
+      {"--words", !options.words.empty()},         {"--espeak-data", !options.espeak_data.empty()}};
   for (const auto& [name, is_given] : given) {
     if (is_given) {
       reject_input("export", "{} is for --format sherpa-onnx, and safetensors takes all of a voice", name,
@@ -41,7 +40,8 @@ std::vector<SharedFile> write(const Options& options) {
   }
   SherpaOnnxExport what;
   what.voice = options.checkpoint, what.vocoder = options.vocoder, what.folder = options.out;
-  what.speaker = options.speaker, what.language = options.language, what.espeak_data = options.espeak_data;
+  what.speaker = options.speaker, what.language = options.language;
+  what.words = options.words, what.espeak_data = options.espeak_data;
   if (!options.precision.empty()) what.precision = precision_named(options.precision);
   if (options.steps) what.steps = *options.steps;
   return export_sherpa_onnx(what);
@@ -87,6 +87,8 @@ void add_export_command(CLI::App& app, Program& program) {
       ->type_name("L");
   command->add_option("--steps", options->steps, "function evaluations of the flow; otherwise 4, as in synth")
       ->type_name("N");
+  command->add_option("--words", options->words, "texts, one per line, whose words make a lexicon for the runtime")
+      ->type_name("FILE");
   command->add_option("--espeak-data", options->espeak_data, "a folder of espeak-ng's data to copy; it is GPL")
       ->type_name("DIR");
   add_json_option(*command, program);

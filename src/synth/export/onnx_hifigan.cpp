@@ -35,7 +35,7 @@ OnnxValue residual(OnnxValue x, const HifiganResidualBlock& block) {
 
 }  // namespace
 
-void add_hifigan(OnnxGraph& graph, const HifiganGenerator& generator) {
+void add_hifigan(OnnxGraph& graph, const HifiganGenerator& generator, int sample_rate) {
   OnnxValue x = graph.input("mel", at::kFloat, {"1", std::to_string(generator.n_mels), "frames"});
   x = convolve(x, generator.first);
   const size_t together = generator.blocks.size() / generator.upsampling.size();
@@ -48,6 +48,7 @@ void add_hifigan(OnnxGraph& graph, const HifiganGenerator& generator) {
   graph.output("audio", graph.node("Tanh", {convolve(leaky_relu(x, last_slope), generator.last)}),
                {"1", "1", "samples"});
   graph.describe("model_type", "hifigan");
+  graph.describe("sample_rate", std::to_string(sample_rate));
 }
 
 }  // namespace myxtts

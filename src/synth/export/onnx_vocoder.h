@@ -13,6 +13,6 @@ namespace myxtts {
 void add_vocoder(OnnxGraph& graph, const VocoderSpec& spec, const MelSpec& mel, const NamedWeights& weights);
 
 // A HiFi-GAN generator, whose output is the samples.
-void add_hifigan(OnnxGraph& graph, const HifiganGenerator& generator);
+void add_hifigan(OnnxGraph& graph, const HifiganGenerator& generator, int sample_rate);
 
 }  // namespace myxtts

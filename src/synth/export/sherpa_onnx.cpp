@@ -7,12 +7,14 @@
 #include "synth/export/onnx_vocoder.h"
 #include "synth/export/onnx_voice.h"
 #include "synth/export/readme.h"
+#include "synth/export/runtime_lexicon.h"
 #include "synth/export/runtime_tokens.h"
 #include "synth/synthesizer.h"
 #include "synth/vocoder_file.h"
 #include "synth/voice_file.h"
 
 #include <array>
+#include <sstream>
 
 #include <ATen/ATen.h>
 
@@ -104,7 +106,7 @@ SharedFile write_vocoder(const SherpaOnnxExport& what, const fs::path& file, con
   const fs::path path = what.folder / "vocoder.onnx";
   if (is_hifigan(file)) {
     const HifiganGenerator generator = read_hifigan(file, mel, at::kCPU);
-    add_hifigan(graph, generator);
+    add_hifigan(graph, generator, mel.sample_rate);
     return {path, graph.write(path)};
   }
   const VoiceDescription description = read_description(file);
@@ -113,6 +115,15 @@ SharedFile write_vocoder(const SherpaOnnxExport& what, const fs::path& file, con
   const at::Tensor flat = load_ema_weights(file, layout);
   add_vocoder(graph, spec, mel, NamedWeights(layout, flat));
   return {path, graph.write(path)};
+}
+
+std::vector<std::string> lines_of(const fs::path& path) {
+  constexpr uint64_t longest = 1 << 28;
+  std::istringstream stream(read_text_file(path, longest));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  if (lines.empty()) reject_input("export", "{} holds no text", path.string(), way_out("give one text per line"));
+  return lines;
 }
 
 SharedFile write_text(const fs::path& path, const std::string& text) {
@@ -139,17 +150,26 @@ std::vector<SharedFile> export_sherpa_onnx(const SherpaOnnxExport& what) {
   const std::string language = language_of(what, description);
   const at::Tensor flat = load_ema_weights(file, Voice(description.spec()).layout());
   const MelSpec mel = resolve_mel_spec(description.config);
+  const std::vector<std::string> texts = what.words.empty() ? std::vector<std::string>{} : lines_of(what.words);
 
   fs::create_directories(what.folder);
   std::vector<SharedFile> files = {write_voice(what, voice, flat, speakers, language),
                                    write_vocoder(what, vocoder, mel)};
   files.push_back(write_text(what.folder / "tokens.txt", runtime_tokens(description.vocabulary)));
+  files.push_back(write_text(what.folder / "phonemes.py", phonemes_script(language)));
+  if (!texts.empty()) {
+    files.push_back(write_text(what.folder / "lexicon.txt", runtime_lexicon(texts, language, description.vocabulary)));
+  }
   if (!what.espeak_data.empty()) {
     fs::copy(what.espeak_data, what.folder / "espeak-ng-data",
              fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   }
-  const ExportedVoice page{what.speaker.empty() ? speakers : std::vector<std::string>{}, language, mel.sample_rate,
-                           name_of_precision(what.precision), !what.espeak_data.empty()};
+  const ExportedVoice page{what.speaker.empty() ? speakers : std::vector<std::string>{},
+                           language,
+                           mel.sample_rate,
+                           name_of_precision(what.precision),
+                           !texts.empty(),
+                           !what.espeak_data.empty()};
   files.push_back(write_text(what.folder / "README.md", export_readme(page)));
   return files;
 }

@@ -1,5 +1,5 @@
-// A voice and its vocoder as a folder that sherpa-onnx loads: model.onnx, vocoder.onnx, tokens.txt and a README.md that
-// shows how.
+// A voice and its vocoder as a folder that sherpa-onnx loads: model.onnx, vocoder.onnx, tokens.txt, perhaps a
+// lexicon.txt, and a README.md that shows how.
 #pragma once
 
 #include "synth/export/graph.h"
@@ -18,6 +18,7 @@ struct SherpaOnnxExport {
   std::string speaker;   // a speaker of the voice, or a .speaker file, that alone speaks; empty: all, by their numbers
   std::string language;  // empty: data.language
   int64_t steps = 4;     // function evaluations of the flow
+  std::filesystem::path words;        // texts, one per line, whose words make the lexicon; empty: there is none
   std::filesystem::path espeak_data;  // a folder to copy as espeak-ng-data; empty: none is
 };
 
