@@ -72,24 +72,22 @@ std::vector<std::string> speakers_of(const SherpaOnnxExport& what, const VoiceDe
 // Their vectors, with the language's: [speakers, condition_width].
 at::Tensor conditions_of(const Synthesizer& voice, const NamedWeights& weights,
                          const std::vector<std::string>& speakers, const std::string& language) {
-  const at::Tensor spoken =
-      unit_rows(weights["languages.table"][language_number(voice.description(), language)].unsqueeze(0));
   std::vector<at::Tensor> vectors;
   for (const std::string& speaker : speakers) vectors.push_back(at::tensor(voice.speaker_vector(speaker)));
+  const at::Tensor spoken =
+      unit_rows(weights["languages.table"][language_number(voice.description(), language)].unsqueeze(0));
   return at::stack(vectors) + spoken;
 }
 
-SharedFile write_voice(const SherpaOnnxExport& what, const Synthesizer& synthesizer, const at::Tensor& flat,
-                       const std::vector<std::string>& speakers, const std::string& language) {
-  const VoiceDescription& description = synthesizer.description();
-  const NamedWeights weights(Voice(description.spec()).layout(), flat);
-  OnnxVoice voice{description.spec(), !description.config.data.blank_tokens, {}, {}};
+SharedFile write_voice(const SherpaOnnxExport& what, const VoiceDescription& description, const NamedWeights& weights,
+                       const std::vector<std::string>& speakers, const std::string& language,
+                       const at::Tensor& conditions) {
+  OnnxVoice voice{description.spec(), !description.config.data.blank_tokens, conditions, {}};
   voice.flow.steps = what.steps;
-  if (!speakers.empty()) voice.conditions = conditions_of(synthesizer, weights, speakers, language);
   OnnxGraph graph("voice", what.precision);
   add_voice(graph, voice, weights);
   graph.describe("model_type", "matcha-tts");
-  graph.describe("sample_rate", std::to_string(synthesizer.sample_rate()));
+  graph.describe("sample_rate", std::to_string(resolve_mel_spec(description.config).sample_rate));
   graph.describe("n_speakers", std::to_string(std::max<size_t>(1, speakers.size())));
   graph.describe("speakers", fmt::format("{}", fmt::join(speakers, ",")));
   graph.describe("language", language);
@@ -148,12 +146,15 @@ std::vector<SharedFile> export_sherpa_onnx(const SherpaOnnxExport& what) {
   const Synthesizer voice(file, -1, vocoder);  // checks that they fit
   const std::vector<std::string> speakers = speakers_of(what, description);
   const std::string language = language_of(what, description);
-  const at::Tensor flat = load_ema_weights(file, Voice(description.spec()).layout());
+  const ParameterLayout layout = Voice(description.spec()).layout();
+  const at::Tensor flat = load_ema_weights(file, layout);
+  const NamedWeights weights(layout, flat);
+  const at::Tensor conditions = speakers.empty() ? at::Tensor() : conditions_of(voice, weights, speakers, language);
   const MelSpec mel = resolve_mel_spec(description.config);
   const std::vector<std::string> texts = what.words.empty() ? std::vector<std::string>{} : lines_of(what.words);
 
   fs::create_directories(what.folder);
-  std::vector<SharedFile> files = {write_voice(what, voice, flat, speakers, language),
+  std::vector<SharedFile> files = {write_voice(what, description, weights, speakers, language, conditions),
                                    write_vocoder(what, vocoder, mel)};
   files.push_back(write_text(what.folder / "tokens.txt", runtime_tokens(description.vocabulary)));
   files.push_back(write_text(what.folder / "phonemes.py", phonemes_script(language)));
