@@ -21,14 +21,14 @@ OnnxValue OnnxGraph::integer(int64_t value) { return store(at::scalar_tensor(val
 
 OnnxValue OnnxGraph::integers(const std::vector<int64_t>& values) { return store(at::tensor(values, at::kLong)); }
 
-OnnxValue OnnxGraph::weight(const at::Tensor& values) {
+OnnxValue OnnxGraph::weight(const at::Tensor& values, bool of_block) {
   const auto found = weights_.find(values.const_data_ptr());
   if (found != weights_.end()) return found->second;
   OnnxValue& stored = weights_[values.const_data_ptr()];
   constexpr int64_t float_type = 1;  // TensorProto.FLOAT
   if (precision_ == WeightPrecision::float32) {
     stored = store(values);
-  } else if (precision_ == WeightPrecision::float16) {
+  } else if (precision_ == WeightPrecision::float16 || !of_block) {
     stored = node("Cast", {store(values.to(at::kHalf))}, {{"to", float_type}});
   } else {
     std::vector<int64_t> others(static_cast<size_t>(values.dim() - 1));

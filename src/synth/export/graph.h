@@ -28,6 +28,7 @@ struct OnnxValue {
 using OnnxAttributes = std::map<std::string, std::variant<int64_t, std::vector<int64_t>, double>>;
 
 // How large weights are stored. A runtime makes float32 of them once, when it loads the model.
+// int8: the matrices of blocks, with a scale per output; the others, which decide durations and values, are float16.
 enum class WeightPrecision { float32, float16, int8 };
 
 class OnnxGraph {
@@ -52,9 +53,9 @@ class OnnxGraph {
   OnnxValue scalar(double value);  // float; those of one value are one constant
   OnnxValue integer(int64_t value);
   OnnxValue integers(const std::vector<int64_t>& values);
-  // Float [outputs, ...], stored in the graph's precision: int8 has a scale per output. A tensor is stored once, and
+  // Float [outputs, ...], stored in the graph's precision; `of_block`: it may be int8. A tensor is stored once, and
   // must outlive the graph.
-  OnnxValue weight(const at::Tensor& values);
+  OnnxValue weight(const at::Tensor& values, bool of_block);
 
   // Returns the size in bytes.
   uint64_t write(const std::filesystem::path& path) const;

@@ -61,7 +61,7 @@ OnnxValue rms_norm(const OnnxValue& x) {
 OnnxValue rms_norm(const OnnxValue& x, const at::Tensor& weight) { return rms_norm(x) * x.graph->constant(weight); }
 
 OnnxValue linear(const OnnxValue& x, const at::Tensor& weight, const at::Tensor& bias) {
-  std::vector<OnnxValue> inputs = {x, x.graph->weight(weight)};
+  std::vector<OnnxValue> inputs = {x, x.graph->weight(weight, !bias.defined())};
   if (bias.defined()) inputs.push_back(x.graph->constant(bias));
   return x.graph->node("Gemm", inputs, {{"transB", 1}});
 }
@@ -84,7 +84,8 @@ OnnxValue convolve(const OnnxValue& x, int64_t width, const at::Tensor& weight, 
   const int64_t kernel = weight.size(1) / width;
   if (kernel == 1) return linear(x, weight, bias);
   // Stored as it is, so that it is stored once; a runtime brings it into shape when it loads the model.
-  const OnnxValue taps = transpose(reshape(x.graph->weight(weight), {weight.size(0), kernel, width}), {0, 2, 1});
+  const OnnxValue taps =
+      transpose(reshape(x.graph->weight(weight, !bias.defined()), {weight.size(0), kernel, width}), {0, 2, 1});
   std::vector<OnnxValue> inputs = {taps};
   if (bias.defined()) inputs.push_back(x.graph->constant(bias));
   return over_positions(x, inputs, kernel, 1);

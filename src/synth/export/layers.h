@@ -33,7 +33,7 @@ OnnxValue gelu(const OnnxValue& x);      // with tanh
 OnnxValue rms_norm(const OnnxValue& x);  // without a weight
 OnnxValue rms_norm(const OnnxValue& x, const at::Tensor& weight);
 
-// `weight` is [outputs, width]; `bias` may be undefined.
+// `weight` is [outputs, width]. Layers without a bias are those of blocks.
 OnnxValue linear(const OnnxValue& x, const at::Tensor& weight, const at::Tensor& bias = {});
 // `weight` is [outputs, kernel width]: a convolution over neighbours, of a kernel of one a linear layer.
 OnnxValue convolve(const OnnxValue& x, int64_t width, const at::Tensor& weight, const at::Tensor& bias = {});

@@ -14,13 +14,13 @@ OnnxValue leaky_relu(const OnnxValue& x, double negative_slope) {
 // As long as its input.
 OnnxValue convolve(const OnnxValue& x, const HifiganConv& conv, int64_t dilation = 1) {
   const int64_t padding = (conv.weight.size(2) - 1) / 2 * dilation;
-  return x.graph->node("Conv", {x, x.graph->weight(conv.weight), x.graph->constant(conv.bias)},
+  return x.graph->node("Conv", {x, x.graph->weight(conv.weight, true), x.graph->constant(conv.bias)},
                        {{"dilations", std::vector{dilation}}, {"pads", std::vector{padding, padding}}});
 }
 
 OnnxValue upsample(const OnnxValue& x, const HifiganConv& conv) {
   const int64_t kernel = conv.weight.size(2), rate = kernel / 2, padding = (kernel - rate) / 2;
-  return x.graph->node("ConvTranspose", {x, x.graph->weight(conv.weight), x.graph->constant(conv.bias)},
+  return x.graph->node("ConvTranspose", {x, x.graph->weight(conv.weight, true), x.graph->constant(conv.bias)},
                        {{"strides", std::vector{rate}}, {"pads", std::vector{padding, padding}}});
 }
 
