@@ -13,7 +13,7 @@ from conftest import BINARY, ROOT, at_once
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: exported files are not checked")
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: exported files are not run")
-from safetensors.numpy import load_file  # noqa: E402
+from safetensors.numpy import load_file, save_file  # noqa: E402
 
 pytestmark = [pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed: exported voices speak phonemes"),
               pytest.mark.skipif(b"libonnx_proto" not in subprocess.run(["readelf", "-d", BINARY], capture_output=True).stdout,
@@ -51,10 +51,10 @@ def best(folder):
     return folder / "best.safetensors" if (folder / "best.safetensors").exists() else max(folder.glob("step-*.safetensors"))
 
 
-def spoken(folder, text, tmp_path, speaker="", language=""):
+def spoken(folder, text, tmp_path, speaker="", language="", vocoder=None):
     """What the program makes of a text: tokens, noise, mels and waveform."""
     out = tmp_path / "spoken.safetensors"
-    subprocess.run([DUMP, best(folder), folder / "vocoder.safetensors", text, speaker, language, out], check=True)
+    subprocess.run([DUMP, best(folder), vocoder or folder / "vocoder.safetensors", text, speaker, language, out], check=True)
     return load_file(out)
 
 
@@ -155,6 +155,33 @@ def test_smaller_weights_make_smaller_files_and_nearly_the_same_mel(myxtts, voic
         assert np.abs(theirs[:frames] - ours["mel"][:frames]).mean() < furthest
         assert waveform_of(out / "vocoder.onnx", ours["mel"]).shape == waveform_of(tmp_path / "float32" / "vocoder.onnx", ours["mel"]).shape
     assert sizes[1] < 0.55 * sizes[0] and sizes[2] < 0.3 * sizes[0]
+
+
+def test_a_hifigan_is_exported_as_its_own_kind(myxtts, voices, tmp_path):
+    random, tensors = np.random.default_rng(7), {}
+
+    def add(name, *shape, outputs):
+        fan_in = np.prod(shape) / outputs
+        tensors[f"{name}.weight"] = (random.standard_normal(shape) / np.sqrt(fan_in)).astype(np.float32)
+        tensors[f"{name}.bias"] = (0.1 * random.standard_normal(outputs)).astype(np.float32)
+
+    add("conv_pre", 512, 80, 7, outputs=512)
+    for i, kernel in enumerate((16, 16, 4, 4)):
+        width = 256 >> i
+        add(f"ups.{i}", 2 * width, width, kernel, outputs=width)
+        for j, size in enumerate((3, 7, 11)):
+            for part in range(3):
+                add(f"resblocks.{3 * i + j}.convs1.{part}", width, width, size, outputs=width)
+                add(f"resblocks.{3 * i + j}.convs2.{part}", width, width, size, outputs=width)
+    add("conv_post", 1, 32, 7, outputs=1)
+    generator = tmp_path / "generator.safetensors"
+    save_file(tensors, generator)
+    myxtts("export", "--checkpoint", voices / "one", "--vocoder", generator, "--out", tmp_path / "out")
+    ours = spoken(voices / "one", text_in(voices, "en"), tmp_path, vocoder=generator)
+    model = session(tmp_path / "out" / "vocoder.onnx")
+    assert model.get_modelmeta().custom_metadata_map == {"model_type": "hifigan", "sample_rate": "22050"}
+    theirs = model.run(None, {"mel": np.ascontiguousarray(ours["plain_mel"].T[None])})[0].ravel()
+    assert theirs.shape == ours["waveform"].shape and np.abs(theirs - ours["waveform"]).max() < 1e-3 and np.abs(theirs).max() > 0.01
 
 
 def test_more_evaluations_of_the_flow_are_another_graph(myxtts, voices, tmp_path):
