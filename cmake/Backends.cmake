@@ -1,5 +1,6 @@
 # Which optional backends are built. A backend is a folder: `cuda/` or `no_cuda/`, `sndfile/` or `no_sndfile/`,
-# `httplib/` or `no_httplib/`. Sets MYXTTS_CUDA_FOUND, MYXTTS_SNDFILE_FOUND and MYXTTS_HTTPLIB_FOUND to ON or OFF.
+# `httplib/` or `no_httplib/`, `onnx/` or `no_onnx/`. Sets MYXTTS_CUDA_FOUND, MYXTTS_SNDFILE_FOUND, MYXTTS_HTTPLIB_FOUND
+# and MYXTTS_ONNX_FOUND to ON or OFF.
 set(MYXTTS_CUDA_FOUND OFF)
 if(NOT MYXTTS_CUDA STREQUAL "OFF")
   include(CheckLanguage)
@@ -53,6 +54,18 @@ if(MYXTTS_HTTPLIB_FOUND)
 else()
   set(MYXTTS_HTTPLIB_FOUND OFF)
   set(HTTPLIB_FOLDER no_httplib)
+endif()
+
+# ONNX's messages as a library with its header, where the compiler looks by itself, as Debian and Ubuntu have it.
+set(MYXTTS_ONNX_FOUND OFF)
+set(ONNX_FOLDER no_onnx)
+find_library(ONNX_PROTO_LIBRARY onnx_proto)
+find_library(PROTOBUF_LIBRARY protobuf)
+find_path(ONNX_INCLUDE onnx/onnx_pb.h PATHS /usr/include /usr/local/include NO_DEFAULT_PATH)
+if(ONNX_PROTO_LIBRARY AND PROTOBUF_LIBRARY AND ONNX_INCLUDE)
+  set(MYXTTS_ONNX_FOUND ON)
+  set(ONNX_FOLDER onnx)
+  set(ONNX_LIBRARIES ${ONNX_PROTO_LIBRARY} ${PROTOBUF_LIBRARY})
 endif()
 
 if(MYXTTS_CUDA_FOUND)

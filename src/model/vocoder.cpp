@@ -67,7 +67,6 @@ at::Tensor Vocoder::waveform(const Weights& weights, const SpectrumTables& table
   const at::Tensor head =
       at::linear(hidden.to(at::kFloat), weights[head_].to(at::kFloat), weights[head_bias_].to(at::kFloat));
   if (inspect) inspect("vocoder.head", head);
-  constexpr double loudest = 4.6;  // the logarithm of a magnitude of 100
   const std::vector<at::Tensor> parts = head.chunk(2, -1);
   const at::Tensor magnitude = parts[0].clamp_max(loudest).exp();
   const at::Tensor spectrum = at::cat({magnitude * parts[1].cos(), magnitude * parts[1].sin()}, -1);

@@ -37,6 +37,8 @@ struct VocoderSpec {
 
 class Vocoder {
  public:
+  static constexpr double loudest = 4.6;  // logarithm of the largest magnitude, about 100
+
   explicit Vocoder(const VocoderSpec& spec, bool fused = true);
 
   const VocoderSpec& spec() const { return spec_; }

@@ -374,8 +374,6 @@ MelDistances Voice::mel_distances(const Weights& weights, const VoiceBatch& batc
 }
 
 std::vector<int64_t> frames_of_tokens(const at::Tensor& log_durations, double speed) {
-  // An untrained voice may predict any duration; limit a token to about two seconds.
-  constexpr double max_frames_per_token = 200;
   const at::Tensor frames =
       (log_durations.exp() / speed).round().nan_to_num(1).clamp(1, max_frames_per_token).to(at::kLong).contiguous();
   return {frames.const_data_ptr<int64_t>(), frames.const_data_ptr<int64_t>() + frames.numel()};

@@ -193,6 +193,9 @@ class Voice {
   size_t final_modulation_ = 0, final_modulation_bias_ = 0, decoder_out_ = 0, decoder_out_bias_ = 0;
 };
 
+// An untrained voice may predict any duration; a token is limited to about two seconds.
+constexpr int64_t max_frames_per_token = 200;
+
 // Frames per token, from their logarithms, float [text] on the CPU.
 std::vector<int64_t> frames_of_tokens(const at::Tensor& log_durations, double speed);
 

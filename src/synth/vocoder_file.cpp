@@ -25,20 +25,8 @@ std::vector<float> values_of(const at::Tensor& wave) {
 
 class Hifigan : public WaveformMaker {
  public:
-  Hifigan(const fs::path& path, const MelSpec& mel, at::Device device) : device_(device) {
-    // A vocoder takes the frames that it was trained on, and no others.
-    if (mel.hop_length != hifigan_hop) {
-      reject_input("synth", "{} makes {} samples per frame, the voice's frames have {}", path.string(), hifigan_hop,
-                   mel.hop_length, way_out("leave --vocoder out"));
-    }
-    const SafetensorsFile file(path);
-    file.verify();
-    std::map<std::string, at::Tensor> tensors;
-    for (const std::string& name : file.names()) {
-      tensors[name] = as_tensor(file.tensor(name), path).clone().to(device);
-    }
-    generator_ = load_hifigan(tensors, mel.n_mels);
-  }
+  Hifigan(const fs::path& path, const MelSpec& mel, at::Device device)
+      : device_(device), generator_(read_hifigan(path, mel, device)) {}
 
   std::vector<float> waveform(const at::Tensor& mel) const override {
     return values_of(hifigan_waveform(generator_, mel.unsqueeze(0).to(device_)));
@@ -96,9 +84,24 @@ std::vector<float> waveform_part(const WaveformMaker& maker, const MelSpec& mel,
   return wave;
 }
 
+bool is_hifigan(const fs::path& file) { return !SafetensorsFile(file).metadata().contains("config"); }
+
+HifiganGenerator read_hifigan(const fs::path& path, const MelSpec& mel, at::Device device) {
+  // A vocoder takes the frames that it was trained on, and no others.
+  if (mel.hop_length != hifigan_hop) {
+    reject_input("synth", "{} makes {} samples per frame, the voice's frames have {}", path.string(), hifigan_hop,
+                 mel.hop_length, way_out("leave --vocoder out"));
+  }
+  const SafetensorsFile file(path);
+  file.verify();
+  std::map<std::string, at::Tensor> tensors;
+  for (const std::string& name : file.names()) tensors[name] = as_tensor(file.tensor(name), path).clone().to(device);
+  return load_hifigan(tensors, mel.n_mels);
+}
+
 std::unique_ptr<WaveformMaker> open_vocoder(const fs::path& path, const MelSpec& mel, at::Device device) {
   const fs::path file = fs::is_directory(path) ? find_voice(path) : path;
-  if (!SafetensorsFile(file).metadata().contains("config")) return std::make_unique<Hifigan>(file, mel, device);
+  if (is_hifigan(file)) return std::make_unique<Hifigan>(file, mel, device);
   const VoiceDescription description = read_description(file);
   if (description.config.training.target != "vocoder")
     reject_input("synth", "{} is a voice, no vocoder", file.string());

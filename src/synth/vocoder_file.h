@@ -2,6 +2,7 @@
 #pragma once
 
 #include "features/mel_spec.h"
+#include "model/hifigan.h"
 #include "model/vocoder.h"
 
 #include <filesystem>
@@ -31,6 +32,11 @@ std::vector<float> waveform_part(const WaveformMaker& maker, const MelSpec& mel,
 
 // A file, or a folder of checkpoints. It must have been trained on the convention `mel`, which is the voice's.
 std::unique_ptr<WaveformMaker> open_vocoder(const std::filesystem::path& path, const MelSpec& mel, at::Device device);
+
+// Whether a file is of a HiFi-GAN generator, and not of this program; and the generator, whose frames must be those of
+// `mel`.
+bool is_hifigan(const std::filesystem::path& file);
+HifiganGenerator read_hifigan(const std::filesystem::path& file, const MelSpec& mel, at::Device device);
 
 // What a vocoder makes of one mel, [frames, n_mels] in `values`.
 std::vector<float> waveform_on_cpu(const std::filesystem::path& vocoder, const MelSpec& mel,

@@ -71,10 +71,6 @@ VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std
   return voice;
 }
 
-namespace {
-
-// A mark that the voice has never seen becomes the nearest one that it has, or nothing: a pause is no reason to refuse
-// a text. Voices of version 0.1 have no marks among phonemes.
 std::string with_known_marks(const std::string& text, const Vocabulary& vocabulary) {
   const std::set<char32_t> known = vocabulary.symbols();
   std::vector<char32_t> letters;
@@ -92,8 +88,6 @@ std::string with_known_marks(const std::string& text, const Vocabulary& vocabula
   }
   return encode_utf8(letters);
 }
-
-}  // namespace
 
 std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text,
                                      const std::string& wanted_language) {

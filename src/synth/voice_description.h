@@ -35,6 +35,10 @@ struct VoiceDescription {
 std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text,
                                      const std::string& language = {});
 
+// A mark that the voice has never seen becomes the nearest one that it has, or nothing: a pause is no reason to refuse
+// a text. Voices of version 0.1 have no marks among phonemes.
+std::string with_known_marks(const std::string& text, const Vocabulary& vocabulary);
+
 // Their numbers in the tables. Throws Error with the nearest name.
 int64_t speaker_number(const VoiceDescription& voice, const std::string& speaker);
 int64_t language_number(const VoiceDescription& voice, const std::string& language);

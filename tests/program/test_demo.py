@@ -61,7 +61,7 @@ def base(myxtts, tmp_path_factory):
     myxtts("demo-data", folder / "corpus", "--clips", 24, "--speakers", 2, "--voice", "espeak-ng", "--texts", folder / "texts.txt")
     myxtts("train", "--train-data", folder / "corpus", "--checkpoint-dir", folder / "run", "--batch-size", 4, "--shape-buckets", 2,
            "--max-steps", 1)
-    myxtts("export", "--checkpoint", folder / "run", "--out", folder / "voices" / "base")
+    myxtts("export", "--format", "safetensors", "--checkpoint", folder / "run", "--out", folder / "voices" / "base")
     return folder / "voices"
 
 

@@ -7,10 +7,11 @@ from conftest import BINARY, ROOT
 
 LIBRARIES = {"libsndfile": "libsndfile", "libfmt": "fmt", "libyaml-cpp": "yaml-cpp", "libtorch": "libtorch", "libtorch_cpu": "libtorch",
              "libtorch_cuda": "libtorch", "libc10": "libtorch", "libc10_cuda": "libtorch", "libcublasLt": "CUDA",
-             "libcpp-httplib": "cpp-httplib"}
+             "libcpp-httplib": "cpp-httplib", "libonnx_proto": "onnx", "libprotobuf": "protobuf"}
 SYSTEM = {"libstdc++", "libm", "libgcc_s", "libc", "ld-linux-x86-64", "libpthread", "libdl", "librt", "ld-linux-aarch64", "libgomp"}
 PACKAGES = {"libcli11-dev": "CLI11", "libyaml-cpp-dev": "yaml-cpp", "libfmt-dev": "fmt", "nlohmann-json3-dev": "nlohmann-json",
-            "libsndfile1-dev": "libsndfile", "libcpp-httplib-dev": "cpp-httplib", "torch": "libtorch"}
+            "libsndfile1-dev": "libsndfile", "libcpp-httplib-dev": "cpp-httplib", "libonnx-dev": "onnx",
+            "libprotobuf-dev": "protobuf", "torch": "libtorch"}
 NOT_INSTALLED = {"CUDA", "lodepng", "utf8proc"}  # the user's own, and source of ours
 
 

@@ -136,7 +136,7 @@ def test_balanced_speakers_come_equally_often(myxtts, tmp_path):
 
 def test_a_voice_that_ships_is_found_by_its_name_and_lends_its_vocoder(myxtts, voices, tmp_path):
     base = tmp_path / "voices" / "base"
-    myxtts("export", "--checkpoint", voices / "run", "--out", base)
+    myxtts("export", "--format", "safetensors", "--checkpoint", voices / "run", "--out", base)
     config = tmp_path / "vocoder.yaml"
     config.write_text("training: {adversarial: false}\n")
     myxtts("train", "--target", "vocoder", "--train-data", voices / "corpus", "--config", config, "--batch-size", 2, "--max-steps", 1,

@@ -144,8 +144,8 @@ def test_it_starts_by_distances_alone_and_goes_on_against_discriminators(myxtts,
 
 
 def test_it_and_its_voice_are_shared_in_few_bytes(myxtts, trained, tmp_path):
-    done = myxtts("export", "--checkpoint", trained / "voice", "--vocoder", trained / "run", "--out", tmp_path / "shared",
-                  "--json", tmp_path / "files.json")
+    done = myxtts("export", "--format", "safetensors", "--checkpoint", trained / "voice", "--vocoder", trained / "run", "--out",
+                  tmp_path / "shared", "--json", tmp_path / "files.json")
     files = json.loads((tmp_path / "files.json").read_text())["files"]
     assert [pathlib.Path(file["path"]).name for file in files] == ["best.safetensors", "vocoder.safetensors"] and "MB" in done.stdout
     for file, run in zip(files, ("voice", "run")):
@@ -161,7 +161,7 @@ def test_it_and_its_voice_are_shared_in_few_bytes(myxtts, trained, tmp_path):
     broken[-5] ^= 0x40
     shared_file.write_bytes(broken)
     assert "do not match their checksum" in myxtts(*say, tmp_path / "shared", "--out", tmp_path / "x.wav", status=2).stderr
-    wrong = ("export", "--checkpoint", trained / "voice", "--vocoder", trained / "voice", "--out", tmp_path / "wrong")
+    wrong = ("export", "--format", "safetensors", "--checkpoint", trained / "voice", "--vocoder", trained / "voice", "--out", tmp_path / "wrong")
     assert "is a voice, no vocoder" in myxtts(*wrong, status=2).stderr
     assert "give --out DIR" in myxtts("export", "--checkpoint", trained / "voice", status=2).stderr
     assert "--format is 'tape'" in myxtts("export", "--checkpoint", trained / "voice", "--out", tmp_path, "--format", "tape", status=2).stderr
