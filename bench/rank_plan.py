@@ -5,7 +5,7 @@
 A simulation without a GPU and without files: tests/tools/rank_plan.cpp plans every rank's share of an epoch of 2,000,000
 made-up clips (1 to 12 s, 8 shapes, 16 clips per rank and batch) and adds up the bytes of the clips, as 16-bit PCM at
 22,050 Hz. Compared with nothing: the limits are those of the design, 5 % between ranks and 1 ms per batch. Limit: the
-times are one run's on one core, beside whatever else the machine does. RANK_PLAN names the tool (default
+times are processor time of one run on one core. RANK_PLAN names the tool (default
 build/tests/rank_plan)."""
 import argparse
 import datetime
