@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <c10/util/Logging.h>
@@ -52,11 +54,66 @@ void quieten_libtorch() {
   }();
 }
 
+// The verdict about a lost rank: the first one's.
+std::string agree(const Store& store, const std::string& verdict) {
+  const std::vector<uint8_t> agreed =
+      store->compareSet("verdict", {}, std::vector<uint8_t>(verdict.begin(), verdict.end()));
+  return {agreed.begin(), agreed.end()};
+}
+
+// What a store answers; empty if it does not, because whoever serves it is gone or hangs.
+std::string in_time(std::function<std::string()> ask) {
+  constexpr std::chrono::seconds patience(15);
+  std::promise<std::string> answer;
+  std::future<std::string> answered = answer.get_future();
+  std::thread([ask = std::move(ask), answer = std::move(answer)]() mutable {
+    try {
+      answer.set_value(ask());
+    } catch (const std::exception&) {
+      answer.set_value("");
+    }
+  }).detach();  // it may wait for ever
+  return answered.wait_for(patience) == std::future_status::ready ? answered.get() : "";
+}
+
 std::string names_of(const std::vector<int>& ranks) {
   constexpr size_t listed = 8;
   const std::vector<int> first(ranks.begin(), ranks.begin() + static_cast<ptrdiff_t>(std::min(listed, ranks.size())));
   return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s", fmt::join(first, ", "),
                      ranks.size() > listed ? fmt::format(" and {} more", ranks.size() - listed) : "");
+}
+
+std::vector<std::string> beats_in(const Store& store, int count) {
+  std::vector<std::string> all;
+  for (int rank = 0; rank < count; ++rank) {
+    const std::string key = key_of("beat", rank);
+    all.push_back(store->check({key}) ? take(store, key) : "");
+  }
+  return all;
+}
+
+// Who was lost: whoever said so first, or those whose hearts no longer beat.
+std::string find_lost(const Store& store, const RankPlace& place, const std::string& reason) {
+  constexpr double listens_s = 5;
+  constexpr milliseconds pause(200);
+  const Stopwatch clock;
+  const std::vector<std::string> before = beats_in(store, place.count);
+  while (clock.seconds() < listens_s) {
+    if (store->check({"verdict"})) {
+      store->add("heard", 1);
+      return take(store, "verdict");
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  const std::vector<std::string> after = beats_in(store, place.count);
+  std::vector<int> silent;
+  for (size_t rank = 0; rank < after.size(); ++rank) {
+    if (after[rank] == before[rank]) silent.push_back(static_cast<int>(rank));
+  }
+  return agree(store, silent.empty()
+                          ? fmt::format("rank {} lost its connection to another: {}", place.rank, reason)
+                          : fmt::format("{} of {} no longer answer{}", names_of(silent), place.count,
+                                        silent.size() == 1 ? "s" : ""));
 }
 
 }  // namespace
@@ -150,59 +207,24 @@ void Ranks::beat() {
   constexpr milliseconds every(1000);
   try {
     std::unique_lock lock(mutex_);
-    do {
-      lock.unlock();
-      heart_store_->add(key_of("beat", place_.rank), 1);
-      lock.lock();
-    } while (!ends_.wait_for(lock, every, [this] { return ended_; }));
+    for (int64_t beats = 1; !ended_; ++beats) {
+      put(heart_store_, key_of("beat", place_.rank), std::to_string(beats));  // without an answer to wait for
+      ends_.wait_for(lock, every, [this] { return ended_; });
+    }
   } catch (const std::exception&) {  // the store is gone with rank 0: the next message finds that out
   }
 }
 
-std::vector<int64_t> Ranks::beats() {
-  std::vector<int64_t> all;
-  for (int rank = 0; rank < place_.count; ++rank) all.push_back(store_->add(key_of("beat", rank), 0));
-  return all;
-}
-
-std::string Ranks::verdict() { return store_->check({"verdict"}) ? take(store_, "verdict") : ""; }
-
-// Who was lost: whoever said so first, or those whose hearts no longer beat.
-std::string Ranks::find_lost(const std::string& reason) {
-  constexpr double listens_s = 5;
-  constexpr milliseconds pause(200);
-  store_->setTimeout(to_ms(listens_s));
-  const Stopwatch clock;
-  const std::vector<int64_t> before = beats();
-  while (clock.seconds() < listens_s) {
-    if (const std::string known = verdict(); !known.empty()) {
-      store_->add("heard", 1);
-      return known;
-    }
-    std::this_thread::sleep_for(pause);
-  }
-  const std::vector<int64_t> after = beats();
-  std::vector<int> silent;
-  for (size_t rank = 0; rank < after.size(); ++rank) {
-    if (after[rank] == before[rank]) silent.push_back(static_cast<int>(rank));
-  }
-  const std::string found =
-      silent.empty() ? fmt::format("rank {} lost its connection to another: {}", place_.rank, reason)
-                     : fmt::format("{} of {} no longer answer{}", names_of(silent), place_.count,
-                                   silent.size() == 1 ? "s" : "");
-  const std::vector<uint8_t> agreed = store_->compareSet("verdict", {}, std::vector<uint8_t>(found.begin(), found.end()));
-  return {agreed.begin(), agreed.end()};
-}
-
 void Ranks::lost(const std::string& reason) {
-  std::string found;
-  try {
-    found = find_lost(reason.substr(0, reason.find('\n')));
-    backend_.reset();  // so that ranks that still wait for this one find out too
-    stay_until_heard("heard");
-  } catch (const std::exception&) {
+  std::string found = in_time([store = store_, place = place_, reason = reason.substr(0, reason.find('\n'))] {
+    return find_lost(store, place, reason);
+  });
+  if (found.empty()) {
     found = place_.store_is_served ? "torchrun, where the ranks meet, no longer answers"
                                    : fmt::format("rank 0 of {} no longer answers", place_.count);
+  } else {
+    backend_.reset();  // so that ranks that still wait for this one find out too
+    stay_until_heard("heard");
   }
   fail("ranks", "{}", found, way_out("the newest checkpoint is whole, and the same command resumes from it"));
 }
@@ -210,9 +232,9 @@ void Ranks::lost(const std::string& reason) {
 void Ranks::leave(const std::string& why) noexcept {
   try {
     const std::string text = fmt::format("rank {} stopped: {}", place_.rank, why);
-    const std::vector<uint8_t> bytes(text.begin(), text.end());
-    if (store_->compareSet("verdict", {}, bytes) != bytes) return;  // another one was first
-    backend_.reset();                                               // the others find out, and read why
+    const std::string agreed = in_time([store = store_, text] { return agree(store, text); });
+    if (agreed != text) return;  // another one was first, or nobody is left to hear it
+    backend_.reset();            // the others find out, and read why
     stay_until_heard("heard");
   } catch (const std::exception&) {  // nobody is left to hear it
   }

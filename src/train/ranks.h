@@ -56,9 +56,6 @@ class Ranks {
   void beat();
   void finish(const std::function<c10::intrusive_ptr<c10d::Work>()>& start);
   [[noreturn]] void lost(const std::string& reason);
-  std::string find_lost(const std::string& reason);
-  std::string verdict();
-  std::vector<int64_t> beats();
 
   const RankPlace place_;
   const double timeout_s_;
