@@ -180,9 +180,10 @@ SlowRank find_slow_rank(const std::vector<RankTime>& ranks) {
   found.slow = found.slowest_ms > much * found.median_ms;
   const double waiting = 100 * ranks[found.slowest].input_wait_ms / std::max(1e-9, found.slowest_ms);
   found.sentence =
-      found.slow ? fmt::format("Rank {} is slow: {:.1f} ms per step of its own, the median rank {:.1f}; {:.0f} % of it is "
-                               "waiting for input.",
-                               found.slowest, found.slowest_ms, found.median_ms, waiting)
+      found.slow ? fmt::format(
+                       "Rank {} is slow: {:.1f} ms per step of its own, the median rank {:.1f}; {:.0f} % of it is "
+                       "waiting for input.",
+                       found.slowest, found.slowest_ms, found.median_ms, waiting)
                  : fmt::format("No rank is slow: {:.1f} ms per step in the median, {:.1f} on rank {}.", found.median_ms,
                                found.slowest_ms, found.slowest);
   return found;

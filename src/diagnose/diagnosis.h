@@ -100,7 +100,7 @@ struct Diagnosis {
   double limits_by = 1;            // batch time relative to the consumer alone
   std::optional<double> headroom;  // speed-up if data loading cost nothing
   std::optional<double> gpu_busy;
-  std::optional<SlowRank> ranks;   // empty: one process
+  std::optional<SlowRank> ranks;                    // empty: one process
   double storage_mb_per_s = 0, asked_mb_per_s = 0;  // measured while reading; demand of the consumer
   std::vector<Recommendation> recommendations;
   std::vector<Check> checks;

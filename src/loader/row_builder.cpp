@@ -237,7 +237,8 @@ int64_t RowBuilder::crop_frame(const Batch& batch, size_t row, const CorpusClip&
 }
 
 uint64_t RowBuilder::drawn_for(const Batch& batch, size_t row) const {
-  return Random::mix(Random::mix(Random::mix(plan_.seed() * 4 + 2) + batch.epoch) + batch.index * 4096 + whole_row(row));
+  return Random::mix(Random::mix(Random::mix(plan_.seed() * 4 + 2) + batch.epoch) + batch.index * 4096 +
+                     whole_row(row));
 }
 
 bool RowBuilder::has_reference(const Batch& batch, size_t row) const {

@@ -16,13 +16,12 @@ namespace myxtts {
 namespace {
 
 constexpr at::Tensor OptimizerState::*buffers[] = {
-    &OptimizerState::master,        &OptimizerState::ema,     &OptimizerState::first_moment,
-    &OptimizerState::second_moment, &OptimizerState::updates, &OptimizerState::skipped,
-    &OptimizerState::skipped_total};
+    &OptimizerState::master,  &OptimizerState::ema,     &OptimizerState::first_moment, &OptimizerState::second_moment,
+    &OptimizerState::updates, &OptimizerState::skipped, &OptimizerState::skipped_total};
 
 bool may_differ(const Setting& setting) {
-  constexpr std::array paths = {"train_data", "val_data", "vocabulary", "checkpoint_dir", "tensorboard_log_dir",
-                                "teacher"};
+  constexpr std::array paths = {"train_data",          "val_data", "vocabulary", "checkpoint_dir",
+                                "tensorboard_log_dir", "teacher"};
   return setting.group == "loading" || std::ranges::find(paths, setting.key) != paths.end();
 }
 
@@ -54,11 +53,12 @@ RankFacts facts_of(const Corpus& corpus) {
   const uint64_t lengths = hash_bytes(index.lengths().data(), index.lengths().size_bytes()),
                  labels = hash_bytes(index.labels().data(), index.labels().size_bytes());
   const CorpusSummary& summary = index.summary();
-  return {{"the corpus", fmt::format("{} clips, {:.6f} s", index.size(), summary.seconds)},
-          {"the length of the corpus's clips", fmt::format("hash {:016x}", lengths)},
-          {"the speakers of the corpus's clips", fmt::format("hash {:016x}", labels)},
-          {"the log-mel of the corpus", fmt::format("{:.9g} on average, std {:.9g}", summary.mel_mean, summary.mel_std)},
-          {"the vocabulary of the corpus", fmt::format("{}", fmt::join(summary.symbols, ""))}};
+  return {
+      {"the corpus", fmt::format("{} clips, {:.6f} s", index.size(), summary.seconds)},
+      {"the length of the corpus's clips", fmt::format("hash {:016x}", lengths)},
+      {"the speakers of the corpus's clips", fmt::format("hash {:016x}", labels)},
+      {"the log-mel of the corpus", fmt::format("{:.9g} on average, std {:.9g}", summary.mel_mean, summary.mel_std)},
+      {"the vocabulary of the corpus", fmt::format("{}", fmt::join(summary.symbols, ""))}};
 }
 
 void check_same(Ranks& ranks, const std::vector<OptimizerState>& states) {

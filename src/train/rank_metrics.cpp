@@ -50,7 +50,8 @@ std::vector<BadClip> gather_replaced(Ranks& ranks, const std::vector<BadClip>& o
   const auto replace = nlohmann::json::error_handler_t::replace;  // a name may be no UTF-8
   for (const std::string& text : ranks.gather(list.dump(-1, ' ', false, replace))) {
     for (const nlohmann::json& bad : nlohmann::json::parse(text)) {
-      all.push_back({bad[0], bad[1].get<std::string>(), static_cast<ErrorCode>(bad[2].get<int>()), bad[3], bad[4], bad[5]});
+      all.push_back(
+          {bad[0], bad[1].get<std::string>(), static_cast<ErrorCode>(bad[2].get<int>()), bad[3], bad[4], bad[5]});
     }
   }
   return all;

@@ -110,10 +110,9 @@ std::string find_lost(const Store& store, const RankPlace& place, const std::str
   for (size_t rank = 0; rank < after.size(); ++rank) {
     if (after[rank] == before[rank]) silent.push_back(static_cast<int>(rank));
   }
-  return agree(store, silent.empty()
-                          ? fmt::format("rank {} lost its connection to another: {}", place.rank, reason)
-                          : fmt::format("{} of {} no longer answer{}", names_of(silent), place.count,
-                                        silent.size() == 1 ? "s" : ""));
+  return agree(store, silent.empty() ? fmt::format("rank {} lost its connection to another: {}", place.rank, reason)
+                                     : fmt::format("{} of {} no longer answer{}", names_of(silent), place.count,
+                                                   silent.size() == 1 ? "s" : ""));
 }
 
 }  // namespace

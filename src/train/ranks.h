@@ -41,9 +41,9 @@ class Ranks {
   // In place. Summed in an order that is the same on every rank, so the result is too. What lies on a GPU crosses host
   // memory, in float.
   void sum(at::Tensor& values);
-  void broadcast(at::Tensor& values);                       // rank 0's
+  void broadcast(at::Tensor& values);                        // rank 0's
   std::vector<std::string> gather(const std::string& text);  // every rank's, on every rank
-  void wait_for_all();                                      // however long it takes; a rank that is lost still ends it
+  void wait_for_all();                                       // however long it takes; a rank that is lost still ends it
 
   // The others hear why this one ends. To be called before it is destroyed because of an error.
   void leave(const std::string& why) noexcept;

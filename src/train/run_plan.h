@@ -19,7 +19,7 @@ namespace myxtts {
 struct RunPlan {
   ShapePlan shapes;
   BatchPlan training, validation;  // `validation` visits every clip that is held out
-  int64_t ranks = 1;  // that share each batch
+  int64_t ranks = 1;               // that share each batch
   bool static_shapes = true;
   int64_t total_steps = 0, warmup_steps = 0;
   int64_t validation_interval = 0;  // steps, at least, between validations at the ends of epochs

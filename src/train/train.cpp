@@ -200,10 +200,9 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   const int number = input.mode.model_device;
   const at::Device device = torch_device(number);
   const int64_t rank_count = input.ranks != nullptr ? input.ranks->place().count : 1;
-  const RunPlan plan =
-      plan_run(input.config, input.corpus, input.validation, rank_count, [&](const std::string& text) {
-        if (listener.warn) listener.warn(text);
-      });
+  const RunPlan plan = plan_run(input.config, input.corpus, input.validation, rank_count, [&](const std::string& text) {
+    if (listener.warn) listener.warn(text);
+  });
   const fs::path folder = run_folder(training);
   const bool writes = input.ranks == nullptr || input.ranks->writes();
   std::optional<OwnFolder> own;

@@ -140,7 +140,8 @@ std::vector<std::string> VoiceTrainable::measures() const { return {"mel_distanc
 
 std::vector<at::Tensor> VoiceTrainable::measure(std::span<const Weights> weights, const TensorMap& batch,
                                                 const TensorMap& noise) const {
-  const MelDistances distances = voice_.mel_distances(weights.front(), voice_batch(batch), flow_noise(noise, batch.rows), {});
+  const MelDistances distances =
+      voice_.mel_distances(weights.front(), voice_batch(batch), flow_noise(noise, batch.rows), {});
   return {distances.mel, distances.cepstral};
 }
 

@@ -284,7 +284,7 @@ def test_ranks_on_two_networks_train_as_one_process(tiny, few, namespaces):
 
 
 def test_a_vocoder_over_two_ranks_trains_as_one_process(tiny):
-    command = ["--target", "vocoder", "--batch-size", 4]
+    command = ["--target", "vocoder"]
     finish([subprocess.Popen(arguments(tiny, tiny / "vocoder", *command, steps=3), env=ALONE, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)])
     finish(start(arguments(tiny, tiny / "vocoders", *command, steps=3), 2))
     one, other = losses(tiny / "vocoders"), losses(tiny / "vocoder")

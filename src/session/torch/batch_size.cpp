@@ -59,9 +59,8 @@ void settle_batch_size(Config& config, const Corpus& corpus, const Mode& mode, b
   step.n_mels = corpus.mel.n_mels;
   step.half = policy.bfloat16;
   step.fused = policy.fused && (policy.bfloat16 || !gpu);
-  const auto bytes =
-      static_cast<double>(gpu ? device_memory(mode.model_device).free_bytes
-                              : host_memory().available_bytes / static_cast<uint64_t>(mode.processes));
+  const auto bytes = static_cast<double>(gpu ? device_memory(mode.model_device).free_bytes
+                                             : host_memory().available_bytes / static_cast<uint64_t>(mode.processes));
   constexpr double share = 0.6;  // cached clips take up to a quarter, ready batches some more
   const int64_t rows = fitting_batch_size(possible, step, share * bytes), chosen = rows * ranks;
   listener.tell(fmt::format("batch size {} of {}-{}: a step takes about {:.1f} GB, {} has {:.1f} GB free", chosen,

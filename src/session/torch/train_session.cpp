@@ -101,7 +101,8 @@ void adopt_settings(Config& config, const VoiceDescription& origin, bool teaches
 // What ranks other than 0 report: what goes wrong with them.
 SessionListener quiet(const SessionListener& listener, int rank) {
   if (rank == 0) return listener;
-  return {{}, [listener, rank](const std::string& text) { listener.alert(fmt::format("rank {}: {}", rank, text)); }, {}};
+  return {
+      {}, [listener, rank](const std::string& text) { listener.alert(fmt::format("rank {}: {}", rank, text)); }, {}};
 }
 TrainListener quiet(const TrainListener& listener, int rank) {
   if (rank == 0) return listener;
@@ -171,7 +172,8 @@ TrainSummary train_as_asked(TrainRequest request, const SessionListener& listene
     if (validation) validation->number_as(voice.speakers, voice.languages);
   });
   if (ranks != nullptr) check_same(*ranks, facts_of(planned->corpus));
-  settle_batch_size(config, planned->corpus, mode, request.reset, ranks != nullptr ? ranks->place().count : 1, listener);
+  settle_batch_size(config, planned->corpus, mode, request.reset, ranks != nullptr ? ranks->place().count : 1,
+                    listener);
   if (ranks != nullptr) check_same(*ranks, facts_of(config));  // as fitted to this machine
   begin();
   TrainInput input{config, planned->corpus, validation ? &*validation : nullptr, mode, request.reset, voice};

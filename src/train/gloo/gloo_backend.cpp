@@ -7,9 +7,8 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <unistd.h>
 
 namespace myxtts {
 namespace {

@@ -56,9 +56,12 @@ TEST(RankPlace, counts_the_ranks_of_one_machine_by_its_address) {
 }
 
 TEST(RankPlace, is_read_from_what_srun_sets) {
-  const Variables slurm = {{"SLURM_PROCID", "6"},           {"SLURM_LOCALID", "2"},
-                           {"SLURM_NTASKS", "8"},           {"SLURM_STEP_ID", "0"},
-                           {"SLURM_TASKS_PER_NODE", "4(x2)"}, {"SLURM_JOB_ID", "123456"},
+  const Variables slurm = {{"SLURM_PROCID", "6"},
+                           {"SLURM_LOCALID", "2"},
+                           {"SLURM_NTASKS", "8"},
+                           {"SLURM_STEP_ID", "0"},
+                           {"SLURM_TASKS_PER_NODE", "4(x2)"},
+                           {"SLURM_JOB_ID", "123456"},
                            {"SLURM_NODELIST", "gpu[07-09,12],cpu1"}};
   const auto place = find_in(slurm);
   ASSERT_TRUE(place);

@@ -3,13 +3,13 @@
 #include "base/error.h"
 #include "train/rank_check.h"
 
-#include <arpa/inet.h>
 #include <functional>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <ATen/ATen.h>
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace myxtts {
 namespace {
