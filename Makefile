@@ -1,5 +1,5 @@
 # The front door. Everything behind it is plain CMake, ctest and pytest; see CONTRIBUTING.md.
-.PHONY: build demo test check bench fuzz format lint docs clean help
+.PHONY: build demo test check bench fuzz format lint docs site clean help
 
 BUILD := build
 JOBS ?= $(shell nproc)
@@ -9,7 +9,7 @@ build: ## build build/myxtts, the program alone
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset release
 	@cmake --build $(BUILD) -j $(JOBS) --target myxtts
 
-demo: build ## the base voice speaks, learns a new voice in minutes, and a page plays it all
+demo: build ## a voice is trained in minutes and speaks; a page plays it
 	@tools/demo
 
 test: build ## build the tests and run them: units, the Python package and the program
@@ -31,8 +31,14 @@ format: ## rewrite the sources in the project's layout
 lint: build ## layout, static checks, layers
 	@tools/lint
 
-docs: build ## rewrite the generated parts of docs/ from the program
+docs: build ## rewrite the generated parts of docs/: references from the program, plots from the results
 	@tools/make_reference
+	@bench/plots.py
+
+site: ## the documentation as a static site, build/site
+	@[ -x $(BUILD)/site_env/bin/mkdocs ] || { python3 -m venv $(BUILD)/site_env && \
+	  $(BUILD)/site_env/bin/python -m pip install -qq --disable-pip-version-check -r tools/site-requirements.txt; }
+	@$(BUILD)/site_env/bin/python tools/make_site
 
 clean: ## remove what the build made (the Python environment stays)
 	rm -rf $(BUILD)

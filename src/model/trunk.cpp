@@ -1,5 +1,6 @@
 #include "model/trunk.h"
 
+#include "model/cpu_attention.h"
 #include "model/fused.h"
 #include "model/fused_calls.h"
 #include "model/matmul.h"
@@ -157,10 +158,8 @@ at::Tensor project_backward(const at::Tensor& d_out, const at::Tensor& x, const 
   return d_x;
 }
 
-// Attention output as [rows * positions, width]; on a CPU it is [rows, heads, positions, head_width].
-at::Tensor flat_attention_output(const BlockActivations& saved, const RowMask& mask, int64_t width) {
-  const bool heads_first = !mask.lengths.defined() && !mask.sequence_ends.defined();
-  return (heads_first ? saved.attention_output.transpose(1, 2) : saved.attention_output).reshape({-1, width});
+at::Tensor flat_attention_output(const BlockActivations& saved, int64_t width) {
+  return saved.attention_output.reshape({-1, width});
 }
 
 at::Tensor attention_forward(const at::Tensor& normed, const Trunk::Block& block, const RowMask& mask,
@@ -168,22 +167,21 @@ at::Tensor attention_forward(const at::Tensor& normed, const Trunk::Block& block
   const int64_t rows = normed.size(0), positions = normed.size(1), width = normed.size(2), heads = width / head_width;
   saved.qkv = project(flat(normed), block.attention_in).view({rows, positions, 3, heads, head_width});
   apply_rotary(saved.qkv, mask);
-  const std::vector<at::Tensor> parts = saved.qkv.unbind(2);
   if (mask.lengths.defined()) {
     saved.attention_output = at::empty_like(normed);
     saved.lse = empty_neg_lse(saved.qkv);
     fused_attention(saved.qkv, mask, saved.attention_output, saved.lse);
   } else if (mask.sequence_ends.defined()) {
+    const std::vector<at::Tensor> parts = saved.qkv.unbind(2);
     const auto each = [&](const at::Tensor& part) { return part.view({rows * positions, heads, head_width}); };
     at::Tensor debug;
     std::tie(saved.attention_output, saved.lse, saved.rng_state, saved.unused, debug) =
         at::_flash_attention_forward(each(parts[0]), each(parts[1]), each(parts[2]), mask.sequence_ends,
                                      mask.sequence_ends, positions, positions, 0.0, false, false);
   } else {
-    std::tie(saved.attention_output, saved.lse) = at::_scaled_dot_product_flash_attention_for_cpu(
-        parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), 0.0, false, mask.key_bias);
+    saved.attention_output = cpu_attention(saved.qkv, mask.row_lengths);
   }
-  return project(flat_attention_output(saved, mask, width), block.attention_out).view_as(normed);
+  return project(flat_attention_output(saved, width), block.attention_out).view_as(normed);
 }
 
 // Maps the gradient of the attention branch to that of its normed input.
@@ -191,26 +189,23 @@ at::Tensor attention_backward(const at::Tensor& d_output, const at::Tensor& norm
                               const RowMask& mask, const BlockActivations& saved, bool overwrite) {
   const int64_t rows = normed.size(0), positions = normed.size(1), width = normed.size(2), heads = width / head_width;
   const at::Tensor d_attention_output =
-      project_backward(flat(d_output), flat_attention_output(saved, mask, width), block.attention_out, overwrite);
+      project_backward(flat(d_output), flat_attention_output(saved, width), block.attention_out, overwrite);
   at::Tensor d_qkv = at::empty({rows, positions, 3, heads, head_width}, saved.qkv.options());
   if (mask.lengths.defined()) {
     fused_attention_backward(saved.qkv, mask, saved.attention_output, saved.lse, d_attention_output, d_qkv);
   } else {
-    const std::vector<at::Tensor> parts = saved.qkv.unbind(2);
-    at::Tensor d_q, d_k, d_v;
+    AttentionGradients d;
     if (mask.sequence_ends.defined()) {
+      const std::vector<at::Tensor> parts = saved.qkv.unbind(2);
       const auto each = [&](const at::Tensor& part) { return part.view({rows * positions, heads, head_width}); };
-      std::tie(d_q, d_k, d_v) = at::_flash_attention_backward(
+      std::tie(d.d_q, d.d_k, d.d_v) = at::_flash_attention_backward(
           each(d_attention_output), each(parts[0]), each(parts[1]), each(parts[2]), saved.attention_output, saved.lse,
           mask.sequence_ends, mask.sequence_ends, positions, positions, 0.0, false, saved.rng_state, saved.unused);
     } else {
-      const at::Tensor d_out = d_attention_output.view({rows, positions, heads, head_width}).transpose(1, 2);
-      std::tie(d_q, d_k, d_v) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          d_out, parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), saved.attention_output,
-          saved.lse, 0.0, false, mask.key_bias);
-      for (at::Tensor* part : {&d_q, &d_k, &d_v}) *part = part->transpose(1, 2).contiguous();
+      d = cpu_attention_backward(saved.qkv, mask.row_lengths,
+                                 d_attention_output.view({rows, positions, heads, head_width}));
     }
-    rotary_backward(d_qkv, d_q, d_k, d_v, mask);
+    rotary_backward(d_qkv, d.d_q, d.d_k, d.d_v, mask);
   }
   return project_backward(d_qkv.view({-1, 3 * width}), flat(normed), block.attention_in, overwrite).view_as(normed);
 }

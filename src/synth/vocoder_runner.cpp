@@ -1,6 +1,7 @@
 #include "synth/vocoder_runner.h"
 
 #include "features/cpu/griffin_lim.h"
+#include "model/cpu_products.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -17,6 +18,7 @@ VocoderRunner::VocoderRunner(const VocoderSpec& spec, const MelSpec& mel, const 
     : mel_(mel), vocoder_(spec), tables_(make_spectrum_tables(spec.frames, device)) {
   const bool gpu = device.is_cuda();  // there in bfloat16, as it was trained
   weights_ = make_weights(vocoder_.layout(), flat.to(device, gpu ? at::kBFloat16 : at::kFloat), false);
+  if (!gpu) use_fast_cpu_products();
   if (gpu) capturer_ = make_graph_capturer(device.index());
 }
 

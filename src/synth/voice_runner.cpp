@@ -1,5 +1,7 @@
 #include "synth/voice_runner.h"
 
+#include "model/cpu_products.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -34,12 +36,13 @@ class Turn {
 }  // namespace
 
 VoiceRunner::VoiceRunner(const Voice& voice, const Weights& weights)
-    : VoiceRunner(
-          voice, weights,
-          weights.flat.device().is_cuda() ? make_graph_capturer(weights.flat.device().index()) : nullptr) {}
+    : VoiceRunner(voice, weights,
+                  weights.flat.device().is_cuda() ? make_graph_capturer(weights.flat.device().index()) : nullptr) {}
 
 VoiceRunner::VoiceRunner(const Voice& voice, const Weights& weights, std::unique_ptr<GraphCapturer> capturer)
-    : voice_(voice), weights_(weights), capturer_(std::move(capturer)) {}
+    : voice_(voice), weights_(weights), capturer_(std::move(capturer)) {
+  if (weights.flat.is_cpu()) use_fast_cpu_products();
+}
 
 at::TensorOptions VoiceRunner::on_host(at::ScalarType type) const {
   return at::TensorOptions(type).pinned_memory(weights_.flat.is_cuda());
@@ -161,7 +164,8 @@ SynthesizedMel VoiceRunner::synthesize(const std::vector<int64_t>& tokens, const
   const TextGraph& text = encode(tokens, guided, speaker);
   turn.wait();
   SynthesizedMel said;
-  said.durations = frames_of_tokens(text.log_durations.narrow(0, 0, static_cast<int64_t>(tokens.size())), options.speed);
+  said.durations =
+      frames_of_tokens(text.log_durations.narrow(0, 0, static_cast<int64_t>(tokens.size())), options.speed);
   const at::Tensor mel = speak(text, said.durations, options);
   turn.wait();
   said.mel = mel.clone();

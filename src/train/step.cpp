@@ -1,6 +1,8 @@
 #include "train/step.h"
 
+#include "base/heap.h"
 #include "base/workers.h"
+#include "model/cpu_products.h"
 #include "train/ranks.h"
 #include "train/step_inspector.h"
 
@@ -23,6 +25,8 @@ at::Tensor stacked(const std::vector<at::Tensor>& losses) { return at::stack(los
 TrainingStep::TrainingStep(const Trainable& trainable, const StepSettings& settings)
     : trainable_(trainable), settings_(settings), groups_(trainable.groups()) {
   const bool gpu = settings.device.is_cuda(), half = settings.policy.bfloat16;
+  if (settings.policy.fast_products) use_fast_cpu_products();
+  if (!gpu) keep_freed_memory();
   if (gpu) stream_ = use_own_stream(settings.device.index());
   for (const ParameterGroup& group : groups_) {
     OptimizerState& state =

@@ -71,6 +71,7 @@ StepSettings bench_settings(const StepBench& bench) {
   const bool gpu = bench.device >= 0;
   settings.device = device_of(bench);
   settings.policy.bfloat16 = gpu && bench.half;
+  settings.policy.fast_products = !gpu;
   settings.policy.capture = gpu && bench.capture;
   settings.policy.fused = bench.fused;
   return settings;

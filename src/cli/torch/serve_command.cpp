@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/heap.h"
 #include "cli/commands.h"
 #include "cli/torch/patience.h"
 #include "device/device.h"
@@ -11,7 +12,6 @@
 #include <thread>
 
 #include <CLI/CLI.hpp>
-#include <malloc.h>
 #include <unistd.h>
 
 namespace myxtts {
@@ -67,16 +67,14 @@ void warm_up(const Synthesizer& voice) {
   }
 }
 
-// Otherwise the heaps of many threads each keep what their largest request needed: 100 MB of resident memory after
-// 1,500 hostile requests, where two heaps keep 15.
-void share_heaps() { mallopt(M_ARENA_MAX, 2); }
-
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
 int serve(Options options, const Console& console) {
   check(options);
   if (options.device == "cpu") wait_without_spinning();
-  share_heaps();
+  // Otherwise the heaps of many threads each keep what their largest request needed: 100 MB of resident memory after
+  // 1,500 hostile requests, where two heaps keep 15.
+  share_heaps(2);
   const StopSignals signals;
   const Synthesizer voice(find_voice(options.checkpoint), options.device == "cpu" ? -1 : parse_device(options.device),
                           options.vocoder);

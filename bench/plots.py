@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Draws the plots of README and of the pages from bench/results/*.json, each for light and for dark pages.
+
+  bench/plots.py            writes docs/assets/*.svg
+  bench/plots.py --check    changes nothing; exit 1 and name each plot that is stale
+
+No figure is written here: each bar is a value of a result file."""
+import html
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+ASSETS = ROOT / "docs" / "assets"
+THEMES = {"light": {"ink": "#1f2328", "faint": "#59636e", "ours": "#0969da", "theirs": "#afb8c1"},
+          "dark": {"ink": "#f0f6fc", "faint": "#9198a1", "ours": "#4493f8", "theirs": "#656c76"}}
+WIDTH, LABELS, VALUES, ROW = 760, 280, 110, 26
+
+
+def result(name):
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def speed():
+    loader, step = result("loader_gpu"), result("step_gpu")
+    best = max(loader["rivals"].items(), key=lambda one: one[1]["figure"])
+    peers = step["rivals"]
+    return "From files to batches on the GPU, and a training step: MyXTTS and PyTorch on one NVIDIA H200", [
+        ("From WAV files to log-mel batches on the GPU, times real time (longer is better)", "{:,.0f} ×", [
+            ("MyXTTS", loader["myxtts"]["separate files, every core"]["figure"]),
+            ("DataLoader, 16 workers + torchaudio", best[1]["figure"])]),
+        ("A training step, 16 clips × 800 frames, in ms (shorter is better)", "{:.1f} ms", [
+            ("MyXTTS", step["myxtts"]["figure"]),
+            ("torch.compile, reduce-overhead", peers["torch.compile reduce-overhead"]["figure"]),
+            ("PyTorch, eager", peers["PyTorch eager"]["figure"])])]
+
+
+def before_after():
+    both = result("diagnosis/before_after")
+    runs = [(name, both[when]["training"]) for name, when in (("MyXTTS, the defaults", "after"), ("slow path, dynamic shapes", "before"))]
+    return "The same training with everything on and with everything off, on one NVIDIA H200", [
+        ("GPU utilisation by the driver, median", "{:.0%}", [(name, run["gpu_utilisation_median"]) for name, run in runs]),
+        ("Seconds of audio trained per second", "{:,.0f} s", [(name, run["audio_s_per_s_median"]) for name, run in runs])]
+
+
+PLOTS = {"speed": speed, "before-after": before_after}
+
+
+def draw(title, panels, theme):
+    """Panels of horizontal bars, each on its own scale; the first bar is ours."""
+    colours, out, y = THEMES[theme], [], 8
+    for heading, form, bars in panels:
+        y += 20
+        out.append(f'<text x="0" y="{y}" font-weight="600" fill="{colours["ink"]}">{html.escape(heading)}</text>')
+        y += 10
+        room = (WIDTH - LABELS - VALUES) / max(value for _, value in bars)
+        for number, (name, value) in enumerate(bars):
+            colour, length, middle = colours["theirs" if number else "ours"], max(2, value * room), y + 17
+            out += [f'<text x="{LABELS - 10}" y="{middle}" text-anchor="end" fill="{colours["faint" if number else "ink"]}">{html.escape(name)}</text>',
+                    f'<rect x="{LABELS}" y="{y + 4}" width="{length:.1f}" height="{ROW - 8}" rx="2" fill="{colour}"/>',
+                    f'<text x="{LABELS + length + 8:.1f}" y="{middle}" fill="{colours["ink"]}">{form.format(value)}</text>']
+            y += ROW
+        y += 10
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" role="img" font-family="system-ui,sans-serif" font-size="13">'
+    return "\n".join([head, f"<title>{html.escape(title)}</title>", *out, "</svg>", ""])
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--check"]):
+        sys.exit(__doc__)
+    stale = []
+    for name, plot in PLOTS.items():
+        for theme in THEMES:
+            path, drawn = ASSETS / f"{name}-{theme}.svg", draw(*plot(), theme)
+            if not path.exists() or path.read_text(encoding="utf-8") != drawn:
+                stale.append(path.relative_to(ROOT))
+                if not sys.argv[1:]:
+                    path.write_text(drawn, encoding="utf-8")
+    for path in stale:
+        print(f"{path} {'is stale; run bench/plots.py' if sys.argv[1:] else 'drawn'}")
+    sys.exit(1 if stale and sys.argv[1:] else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The documentation holds together: links, headings, names of the program, figures, and the direction of Persian code.
+Its commands are run by test_docs_commands.py."""
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import BINARY, ROOT
+from pages import PAGES, PERSIAN, TAG, anchors, blocks, headings, links, prose, read
+
+ENGLISH = sorted((ROOT / "docs" / "en").glob("*.md"))
+PAIRS = [(page, ROOT / "docs" / "fa" / page.name) for page in ENGLISH] + [(ROOT / "README.md", ROOT / "README.fa.md")]
+READMES = [ROOT / "README.md", ROOT / "README.fa.md"]
+WITH_FIGURES = [*READMES, ROOT / "docs" / "en" / "benchmarks.md", ROOT / "docs" / "fa" / "benchmarks.md"]
+# "3.8 %", "11.5 ms", "966,048 × real time", "14.289 s", in both scripts: what only a measurement can say.
+FIGURE = re.compile(r"[\d۰-۹][\d۰-۹.,٫٬]*\s*(%|٪|×|ms\b|s of|میلی‌ثانیه|برابر)")
+
+
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_link_is_dead(page):
+    dead = []
+    for line, target in links(page):
+        if re.match(r"(https?|mailto):", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+            dead.append(f"line {line}: {target}")
+    assert not dead
+
+
+def test_every_english_page_has_a_persian_one_and_none_is_left_over():
+    assert {page.name for page in ENGLISH} == {page.name for page in (ROOT / "docs" / "fa").glob("*.md")}
+
+
+@pytest.mark.parametrize("english, persian", PAIRS, ids=lambda page: name(page))
+def test_both_languages_have_the_same_headings(english, persian):
+    levels = [[level for level, _ in headings(page)] for page in (english, persian)]
+    assert levels[0] == levels[1]
+
+
+@pytest.mark.parametrize("english, persian", PAIRS, ids=lambda page: name(page))
+def test_both_languages_link_to_each_other(english, persian):
+    for page, other in ((english, persian), (persian, english)):
+        assert other.resolve() in [(page.parent / target).resolve() for _, target in links(page)], name(page)
+
+
+def commands(path=()):
+    """Every command of the program, down to the last level, with its help."""
+    text = subprocess.run([BINARY, *path, "--help"], capture_output=True, text=True, check=True).stdout
+    listed = re.search(r"^(?:Commands|Subcommands):\n((?:[ ].*\n?)+)", text, re.MULTILINE | re.IGNORECASE)
+    inner = re.findall(r"^  ([a-z][a-z-]*)", listed[1], re.MULTILINE) if listed else []
+    yield " ".join(path), text
+    for word in inner:
+        yield from commands((*path, word))
+
+
+@pytest.mark.parametrize("language", ["en", "fa"])
+def test_every_command_and_flag_is_documented(language):
+    text = "\n".join(read(page) for page in (ROOT / "docs" / language).glob("*.md"))
+    listed = list(commands())
+    assert len(listed) > 15
+    for command, shown in listed:
+        assert re.search(rf"`{re.escape(command)}\b|myxtts {re.escape(command)}\b", text), f"{command} is nowhere"
+        for flag in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", shown)):
+            assert re.search(rf"{flag}(?![\w-])", text), f"{flag} of {command} is nowhere"
+
+
+@pytest.mark.parametrize("language", ["en", "fa"])
+def test_every_setting_is_documented(language):
+    text = read(ROOT / "docs" / language / "configuration.md")
+    keys = subprocess.run([BINARY, "config", "keys"], capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"^\w+\.(\w+)", keys, re.MULTILINE)
+    assert len(names) > 60
+    assert [key for key in names if f"`{key}`" not in text] == []
+
+
+def sections(page):
+    """(heading, text) of each part of a page between headings of the second level."""
+    parts = re.split(r"^## +(.*)$", re.sub(r'<a id="[^"]*"></a>', "", prose(page)), flags=re.MULTILINE)
+    return list(zip(["", *parts[1::2]], parts[0::2]))
+
+
+@pytest.mark.parametrize("page", WITH_FIGURES, ids=name)
+def test_a_section_with_figures_names_the_run_that_they_are_from(page):
+    runs = 0
+    for heading, text in sections(page):
+        files = [target for target in re.findall(r"\]\(([^)]+\.json)\)", text) if "bench/results/" in target]
+        assert files or not FIGURE.search(TAG.sub("", text)), f"{heading}: no file of results"
+        for target in files:
+            text = read(page.parent / target)
+            assert all(f'"{key}"' in text for key in ("date", "command")), target
+        runs += len(files)
+    assert runs >= 4
+
+
+def visible(page):
+    text = re.sub(r"<!--.*?-->", "", read(page), flags=re.DOTALL)
+    return TAG.sub("", re.sub(r"\]\([^)]*\)", "]", text))
+
+
+@pytest.mark.parametrize("page", READMES, ids=name)
+def test_the_readme_is_short(page):
+    assert len(visible(page).split()) <= 900
+    assert len(re.findall(r"[\d۰-۹][\d۰-۹.,٫٬]*", visible(page))) <= 40
+
+
+def test_no_plot_is_stale():
+    done = subprocess.run([sys.executable, ROOT / "bench" / "plots.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_plot_follows_its_results(tmp_path):
+    shutil.copytree(ROOT / "bench", tmp_path / "bench", ignore=shutil.ignore_patterns("*.wav"))
+    shutil.copytree(ROOT / "docs" / "assets", tmp_path / "docs" / "assets")
+    step = tmp_path / "bench" / "results" / "step_gpu.json"
+    step.write_text(step.read_text(encoding="utf-8").replace("11.500909042358398", "12.25"), encoding="utf-8")
+    plots = [sys.executable, tmp_path / "bench" / "plots.py"]
+    done = subprocess.run([*plots, "--check"], capture_output=True, text=True)
+    assert done.returncode == 1 and "speed-light.svg is stale" in done.stdout and "before-after" not in done.stdout
+    assert subprocess.run(plots).returncode == 0
+    assert "12.2 ms" in read(tmp_path / "docs" / "assets" / "speed-dark.svg")
+
+
+@pytest.mark.parametrize("page", PERSIAN, ids=name)
+def test_all_code_of_a_persian_page_runs_left_to_right(page):
+    text = read(page)
+    assert text.startswith('<div dir="rtl">\n') and text.endswith("</div>\n")
+    for block in blocks(page):
+        before = text.splitlines()[: block.line - 1]
+        assert [line.strip() for line in before[-2:]] == ['<div dir="ltr">', ""], block
+    for line in prose(page).splitlines():
+        for found in re.finditer(r"(?<!`)(`{1,2})(?!`)[^\n]+?(?<!`)\1(?!`)", line):
+            assert line[: found.start()].endswith('<span dir="ltr">') and line[found.end() :].startswith("</span>"), found[0]
+
+
+def test_english_is_spelt_as_dictionaries_have_it():
+    pytest.importorskip("codespell_lib", reason="codespell is not installed: pip install codespell")
+    pages = [name(page) for page in PAGES if page not in PERSIAN]
+    done = subprocess.run([sys.executable, "-m", "codespell_lib", *pages], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_site_holds_every_page_in_both_languages(tmp_path):
+    """The build is strict: a link or an anchor that it does not know ends it."""
+    pytest.importorskip("material", reason="mkdocs-material is not installed: `make site` does it")
+    done = subprocess.run([sys.executable, ROOT / "tools" / "make_site", tmp_path / "site"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for english, persian in PAIRS:
+        for language, page, direction in (("en", english, "ltr"), ("fa", persian, "rtl")):
+            made = read(tmp_path / "site" / language / ("index.html" if "README" in page.name else f"{page.stem}.html"))
+            assert f'lang="{language}"' in made and f'dir="{direction}"' in made
+    index = json.loads(read(tmp_path / "site" / "fa" / "search" / "search_index.json"))
+    assert any("نخستین" in found["title"] for found in index["docs"])
+
+
+@pytest.mark.parametrize("broken, test", [
+    ("[x](nowhere.md)", test_no_link_is_dead), ("[x](#nowhere)", test_no_link_is_dead),
+])
+def test_a_dead_link_is_found(tmp_path, broken, test):
+    page = tmp_path / "page.md"
+    page.write_text(f"# Page\n\n[here](#page) {broken}\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="nowhere"):
+        test(page)
