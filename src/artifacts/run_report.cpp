@@ -4,10 +4,13 @@
 #include "base/error.h"
 #include "base/lines.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -23,6 +26,30 @@ const std::vector<Point>& points_of(const RunRecord& run, const std::string& met
   const auto found = run.metrics.find(metric);
   return found == run.metrics.end() ? none : found->second;
 }
+
+// The lines that a mean over ranks is taken from.
+struct RankSums {
+  std::vector<RankTime> sums;
+  double lines = 0;
+
+  void add(const Json& line) {
+    if (!line.contains("rank_ms") || !line.contains("rank_input_wait_ms")) return;
+    const Json &own = line["rank_ms"], &waits = line["rank_input_wait_ms"];
+    if (!own.is_array() || !waits.is_array() || own.size() != waits.size()) return;
+    const auto number = [](const Json& value) { return value.is_number() ? value.get<double>() : 0.0; };
+    if (own.size() != sums.size()) sums.assign(own.size(), {}), lines = 0;
+    for (size_t rank = 0; rank < own.size(); ++rank) {
+      sums[rank].own_ms += number(own[rank]), sums[rank].input_wait_ms += number(waits[rank]);
+    }
+    ++lines;
+  }
+
+  std::vector<RankTime> means() const {
+    std::vector<RankTime> ranks;
+    for (const RankTime& sum : sums) ranks.push_back({sum.own_ms / lines, sum.input_wait_ms / lines});
+    return ranks;
+  }
+};
 
 // JSON has no NaN: a non-finite loss is written as null.
 void take_line(RunRecord& run, const Json& line, double& last_step) {
@@ -108,6 +135,7 @@ const std::vector<ChartOfMetrics>& charts() {
       {"Learning rate", "", {{"lr", "learning rate"}}},
       {"Gradient norm", "", {{"grad_norm", "gradient norm"}}, true},
       {"Step time", "ms", {{"step_ms", "step"}, {"input_wait_ms", "waiting for input"}}},
+      {"Ranks", "ms", {{"slowest_rank_ms", "slowest rank's own time"}, {"ranks_wait_ms", "waiting for other ranks"}}},
       {"Clips per second", "", {{"samples_per_s", "samples"}}},
       {"Seconds of audio per second", "", {{"audio_s_per_s", "audio"}}},
       {"GPU busy and padding", "share", {{"gpu_busy", "GPU busy"}, {"padding", "padding"}}},
@@ -127,18 +155,64 @@ RunRecord read_run(const fs::path& folder) {
   RunRecord run;
   run.name = fs::absolute(folder).lexically_normal().filename().string();
   double last = -std::numeric_limits<double>::infinity();
+  RankSums ranks;
   read_lines(path, [&](const TextLine& text) {
     const Json line = Json::parse(text.text, nullptr, false);
-    if (line.is_object() && line.contains("step") && line["step"].is_number()) take_line(run, line, last);
+    if (!line.is_object() || !line.contains("step") || !line["step"].is_number()) return;
+    take_line(run, line, last);
+    ranks.add(line);
   });
+  run.ranks = ranks.means();
   std::erase_if(run.metrics, [](const auto& metric) { return metric.second.empty(); });
   return run;
 }
 
+SlowRank find_slow_rank(const std::vector<RankTime>& ranks) {
+  std::vector<double> times;
+  for (const RankTime& rank : ranks) times.push_back(rank.own_ms);
+  SlowRank found;
+  found.count = ranks.size();
+  found.slowest = static_cast<size_t>(std::ranges::max_element(times) - times.begin());
+  found.slowest_ms = times[found.slowest];
+  std::ranges::sort(times);
+  found.median_ms = times[(times.size() - 1) / 2];
+  constexpr double much = 1.2;
+  found.slow = found.slowest_ms > much * found.median_ms;
+  const double waiting = 100 * ranks[found.slowest].input_wait_ms / std::max(1e-9, found.slowest_ms);
+  found.sentence =
+      found.slow ? fmt::format(
+                       "Rank {} is slow: {:.1f} ms per step of its own, the median rank {:.1f}; {:.0f} % of it is "
+                       "waiting for input.",
+                       found.slowest, found.slowest_ms, found.median_ms, waiting)
+                 : fmt::format("No rank is slow: {:.1f} ms per step in the median, {:.1f} on rank {}.", found.median_ms,
+                               found.slowest_ms, found.slowest);
+  return found;
+}
+
+namespace {
+
+void add_ranks(HtmlPage& page, const std::vector<RankTime>& ranks) {
+  page.section("Ranks");
+  page.paragraph(find_slow_rank(ranks).sentence);
+  std::vector<size_t> order(ranks.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](size_t rank) { return ranks[rank].own_ms; });
+  constexpr size_t most = 64;  // the slowest first
+  order.resize(std::min(order.size(), most));
+  std::vector<TableRow> rows;
+  for (const size_t rank : order) {
+    rows.push_back({fmt::format("{}", rank), fmt::format("{:.1f} ms", ranks[rank].own_ms),
+                    fmt::format("{:.1f} ms", ranks[rank].input_wait_ms)});
+  }
+  page.table({"rank", "its own time per step", "of it waiting for input"}, rows);
+}
+
+}  // namespace
+
 std::string make_run_report(const RunRecord& run) {
   HtmlPage page(run.name.empty() ? "A run" : run.name);
   page.paragraph(in_one_sentence(run));
-  std::set<std::string> charted = {"epoch"};
+  std::set<std::string> charted = {"epoch", "ranks", "slowest_rank"};
   for (const ChartOfMetrics& wanted : charts()) {
     LineChart chart{wanted.title, "step", wanted.unit, {}, wanted.log_y};
     const auto add = [&](const std::string& metric, const std::string& name) {
@@ -157,6 +231,7 @@ std::string make_run_report(const RunRecord& run) {
     if (charted.contains(metric) || metric.starts_with("loader_")) continue;
     page.chart(make_line_chart({metric, "step", "", {{metric, points}}}));
   }
+  if (!run.ranks.empty()) add_ranks(page, run.ranks);
   if (!run.pictures.empty()) page.section("Pictures");
   for (const Picture& picture : run.pictures) page.picture(picture.title, picture.png);
   if (!run.sounds.empty()) page.section("Sounds");

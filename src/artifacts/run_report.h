@@ -22,11 +22,18 @@ struct Sound {
   int64_t samples = 0;
 };
 
+// A rank's own time per step, without waiting for others, and what of it was waiting for input: means over the lines
+// since the number of ranks last changed.
+struct RankTime {
+  double own_ms = 0, input_wait_ms = 0;
+};
+
 struct RunRecord {
   std::string name;
   // Series by metric name; x is the step. `captures` and `retraces` are totals; `step_ms` and `input_wait_ms` are per
   // step, and step_ms includes the wait.
   std::map<std::string, std::vector<Point>> metrics;
+  std::vector<RankTime> ranks;                                // none: one process
   std::vector<std::pair<std::string, std::string>> settings;  // in display order
   std::vector<Picture> pictures;
   std::vector<Sound> sounds;
@@ -36,6 +43,15 @@ struct RunRecord {
 // checkpoint, later lines replace earlier ones. Skips incomplete lines, which a running or interrupted run may have.
 // Throws Error if the file does not exist.
 RunRecord read_run(const std::filesystem::path& folder);
+
+// Which rank the others wait for, if there is one that takes much longer than the median.
+struct SlowRank {
+  size_t count = 0, slowest = 0;
+  double slowest_ms = 0, median_ms = 0;
+  bool slow = false;
+  std::string sentence;
+};
+SlowRank find_slow_rank(const std::vector<RankTime>& ranks);  // not empty
 
 std::string make_run_report(const RunRecord& run);
 

@@ -70,7 +70,8 @@ int show_batches(const Options& options, const std::string& json_file, const Con
   SessionConsole session(console);
   const Mode mode = choose_devices(config, session.listener());
   const PlannedCorpus planned = open_planned_corpus(
-      "batches", config, options.validation ? CorpusPart::held_out : CorpusPart::training, session.listener());
+      "batches", config, options.validation ? CorpusPart::held_out : CorpusPart::training, session.listener(),
+      /*crops=*/false, options.range.world_size);
   const Feed feed = plan_range(options.range, config, planned, mode);
   if (!feed.loader.native) {
     console.info("slow path: data.use_native_loading is false; one clip at a time, nothing ahead of time");

@@ -1,6 +1,7 @@
 // The program: parse, call, and turn an Error into one sentence on stderr and an exit status.
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/version.h"
 #include "cli/diagnose_command.h"
 
 #include <cstdio>
@@ -69,7 +70,7 @@ LogLevel parse_log_level(const std::string& text) {
 int run(int count, char** arguments) {
   CLI::App app{"MyXTTS trains text-to-speech voices and never lets the GPU wait."};
   app.name("myxtts");
-  app.set_version_flag("--version", "myxtts " MYXTTS_VERSION);
+  app.set_version_flag("--version", std::string("myxtts ") + program_version());
   app.require_subcommand(1);
   app.fallthrough();
   app.footer("Every command answers --help. Exit status: 0 done, 1 failed, 2 wrong command line, config or input.");

@@ -266,6 +266,7 @@ std::string verdict_of(const Diagnosis& result, const PipelineSetup& setup, cons
           waiting(result));
     case Cause::input:
       return fmt::format("Data loading limits: {}, {} per batch.", waiting(result), in_ms(result.loading_ms));
+    case Cause::slow_rank:
     case Cause::gpu_under_used:
     case Cause::retraces:
       break;  // finished runs only: see run_diagnosis.h
@@ -336,6 +337,8 @@ std::string_view name_of(Cause cause) {
       return "periodic stalls";
     case Cause::uneven_consumer:
       return "uneven consumer";
+    case Cause::slow_rank:
+      return "slow rank";
     case Cause::gpu_under_used:
       return "GPU under-used";
     case Cause::retraces:

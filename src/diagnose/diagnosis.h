@@ -4,6 +4,7 @@
 //   observation + setup ─► diagnose() ─► text, JSON, page
 #pragma once
 
+#include "artifacts/run_report.h"
 #include "diagnose/oscillation.h"
 
 #include <cstdint>
@@ -54,6 +55,7 @@ enum class Cause {
   stalls,                // the loader stops occasionally
   uneven_consumer,       // no waiting, but its own time varies
   gpu_under_used,        // finished run: little waiting, but an idle GPU
+  slow_rank,             // finished run: one rank takes longer than the others, which wait for it
   retraces,              // finished run: the step is captured repeatedly
   input,                 // a foreign loader, or a finished run without loader stage metrics
 };
@@ -98,6 +100,7 @@ struct Diagnosis {
   double limits_by = 1;            // batch time relative to the consumer alone
   std::optional<double> headroom;  // speed-up if data loading cost nothing
   std::optional<double> gpu_busy;
+  std::optional<SlowRank> ranks;                    // empty: one process
   double storage_mb_per_s = 0, asked_mb_per_s = 0;  // measured while reading; demand of the consumer
   std::vector<Recommendation> recommendations;
   std::vector<Check> checks;

@@ -137,6 +137,7 @@ std::vector<Recommendation> recommend(const Diagnosis& found, const PipelineSetu
     case Cause::input:
       more_processes(all, setup);
       break;
+    case Cause::slow_rank:
     case Cause::gpu_under_used:
     case Cause::retraces:
       break;

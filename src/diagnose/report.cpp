@@ -17,6 +17,14 @@ std::string gain_text(const Recommendation& one) {
   return one.gain ? fmt::format(", at most {:.1f} x as fast", *one.gain) : "";
 }
 
+Json ranks_json(const SlowRank& ranks) {
+  return {{"count", ranks.count},
+          {"slowest", ranks.slowest},
+          {"slowest_ms", ranks.slowest_ms},
+          {"median_ms", ranks.median_ms},
+          {"slow", ranks.slow}};
+}
+
 }  // namespace
 
 std::vector<std::string> diagnosis_lines(const Diagnosis& found) {
@@ -102,6 +110,7 @@ Json diagnosis_json(const Diagnosis& found) {
           {"storage_mb_per_s", found.storage_mb_per_s},
           {"headroom", maybe(found.headroom)},
           {"gpu_busy", maybe(found.gpu_busy)},
+          {"ranks", found.ranks ? ranks_json(*found.ranks) : Json()},
           {"recommendations", recommendations},
           {"checks", checks}};
 }

@@ -43,6 +43,7 @@ void load_stages(Diagnosis& result, const RunRecord& run) {
 }
 
 Cause cause_of(Diagnosis& result, double retraces, size_t lines) {
+  if (result.ranks && result.ranks->slow) return Cause::slow_rank;
   if (result.input_bound != InputBound::no) {
     if (result.slow_path) return Cause::slow_path;
     if (result.stages.empty()) return Cause::input;
@@ -71,6 +72,8 @@ std::string verdict_of(const Diagnosis& result, double retraces) {
       return fmt::format("Data loading limited this run: {}; `diagnose bottleneck` names the stage.", waiting);
     case Cause::retraces:
       return fmt::format("Retracing limited this run: {:.0f} retraces, each a stall.", retraces);
+    case Cause::slow_rank:
+      return result.ranks->sentence;
     case Cause::gpu_under_used:
       return fmt::format("The GPU was busy {:.0f} % of the time although {}: the step itself leaves gaps.",
                          100 * result.gpu_busy.value_or(0), waiting);
@@ -119,6 +122,7 @@ Diagnosis diagnose_run(const RunRecord& run, const std::optional<Config>& config
   result.slow_path = config && !config->data.use_native_loading;
   if (const std::vector<double> busy = values_of(run, "gpu_busy"); !busy.empty()) result.gpu_busy = mean_of(busy);
   load_stages(result, run);
+  if (!run.ranks.empty()) result.ranks = find_slow_rank(run.ranks);
   const std::vector<double> retraces = values_of(run, "retraces");
   const double retraced = retraces.empty() ? 0 : retraces.back();
   result.cause = cause_of(result, retraced, step_ms.size());
@@ -126,6 +130,7 @@ Diagnosis diagnose_run(const RunRecord& run, const std::optional<Config>& config
   result.verdict = verdict_of(result, retraced);
   result.findings = {variation_finding(result.steady_cv, result.period_batches, "lines"),
                      input_finding(result.input_wait_fraction), fmt::format("{:.0f} retraces", retraced)};
+  if (result.ranks) result.findings.push_back(result.ranks->sentence);
   if (config) {
     result.findings.push_back(slow_path_finding(result.slow_path));
     add_checks(result, *config);

@@ -13,7 +13,7 @@ namespace {
 class CpuBackend : public LoaderBackend {
  public:
   CpuBackend(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options)
-      : builder_(corpus, plan, options.arrays, options.world_size), memory_(options.ring_batches) {
+      : builder_(corpus, plan, options.arrays, options.world_size, options.rank), memory_(options.ring_batches) {
     for (size_t i = 0; i < options.workers; ++i) idle_.push_back(std::make_unique<MelCpu>(corpus.mel));
     for (HostBuffer& memory : memory_) {
       memory = HostBuffer(builder_.max_bytes(), options.pinned);

@@ -38,7 +38,7 @@ void choose_sizes(Feed& feed, const DataConfig& data, const BatchPlan& plan) {
   const bool on_gpu = feed.mode.model_device >= 0, tune = data.auto_tune_performance;
   constexpr int64_t usual_workers = 4, usual_reading = 8;
   // Beside the workers the plan, the device and the consumer have threads of their own.
-  const auto cores = static_cast<int64_t>(tune ? available_cores() : 0);
+  const auto cores = static_cast<int64_t>(tune ? available_cores() : 0) / feed.mode.processes;
   const int64_t spare = on_gpu ? 3 : 0;
   loader.workers =
       static_cast<size_t>(data.num_workers.pick(tune ? std::max<int64_t>(1, cores - spare) : usual_workers));
@@ -71,7 +71,8 @@ void choose_sizes(Feed& feed, const DataConfig& data, const BatchPlan& plan) {
 }  // namespace
 
 FreeMemory measure_free_memory(const Mode& mode) {
-  return {mode.data_device < 0 ? 0 : device_memory(mode.data_device).free_bytes, host_memory().available_bytes};
+  return {mode.data_device < 0 ? 0 : device_memory(mode.data_device).free_bytes,
+          host_memory().available_bytes / static_cast<uint64_t>(mode.processes)};
 }
 
 Feed plan_feed(const Config& config, const Corpus& corpus, const BatchPlan& plan, const Mode& mode) {

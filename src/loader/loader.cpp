@@ -100,7 +100,7 @@ struct Loader::State {
       : corpus(corpus_),
         plan(plan_),
         options(options_),
-        builder(corpus, plan, options.arrays, options.world_size),
+        builder(corpus, plan, options.arrays, options.world_size, options.rank),
         backend(std::move(backend_)),
         reading(options_.reading_batches),
         tuning(options_),

@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "device/device.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace myxtts {
@@ -68,6 +70,15 @@ int only_device(const Config& config, const DeviceView& devices) {
 }  // namespace
 
 DeviceView real_devices() { return {device_count(), device_name, can_access_peer}; }
+
+DeviceView own_devices(const DeviceView& all, int process, int processes, int& first) {
+  first = 0;
+  if (processes < 2 || all.count == 0) return all;
+  const int count = std::max(1, all.count / processes);
+  first = process * count % all.count;
+  return {count, [all, first](int device) { return all.name(first + device); },
+          [all, first](int from, int to) { return all.reaches(first + from, first + to); }};
+}
 
 Mode choose_mode(const Config& config, const DeviceView& devices) {
   const DataConfig& data = config.data;

@@ -25,9 +25,14 @@ struct Mode {
   };
   Kind kind = Kind::cpu;
   int data_device = -1, model_device = -1;  // -1: the CPU
+  int processes = 1;                        // of this run that share the machine
   bool staged = false;                      // batches cross through pinned host memory, not directly
   std::vector<std::string> warnings;        // one sentence each
 };
+
+// The GPUs of one of `processes` that share them equally, numbered from 0 as the settings number them. `first` is the
+// number that its own 0 has among all. With fewer GPUs than processes several share one.
+DeviceView own_devices(const DeviceView& all, int process, int processes, int& first);
 
 // Multi-GPU when data.data_gpu and data.model_gpu are both given and usable together. Otherwise warns why not, and
 // falls back; with data.strict_devices it throws that instead. Throws too when training.device is not there.

@@ -99,8 +99,8 @@ const std::vector<std::string>& placed_vocoder_arrays() {
 }
 
 RowBuilder::RowBuilder(const Corpus& corpus, const BatchPlan& plan, const std::vector<std::string>& arrays,
-                       uint64_t world_size)
-    : corpus_(corpus), plan_(plan) {
+                       uint64_t world_size, uint64_t rank)
+    : corpus_(corpus), plan_(plan), world_size_(std::max<uint64_t>(1, world_size)), rank_(rank) {
   for (const std::string& name : arrays) specs_.push_back(&array_spec(name));
   takes_crops_ = std::ranges::find(arrays, "samples") != arrays.end();
   crops_at_frames_ = std::ranges::find(arrays, "crop") != arrays.end();
@@ -108,7 +108,7 @@ RowBuilder::RowBuilder(const Corpus& corpus, const BatchPlan& plan, const std::v
     references_.emplace(corpus.index.lengths(), corpus.index.labels(), uint32_t{reference_frames}, plan.seed());
   }
   for (const Shape& shape : plan.shapes()) {
-    const int64_t rows = shape.batch_size / static_cast<int64_t>(std::max<uint64_t>(1, world_size));
+    const int64_t rows = shape.batch_size / static_cast<int64_t>(world_size_);
     Batch batch;
     batch.arrays = declare_arrays(shape, rows);
     max_host_bytes_ = std::max(max_host_bytes_, host_bytes(batch));
@@ -237,11 +237,13 @@ int64_t RowBuilder::crop_frame(const Batch& batch, size_t row, const CorpusClip&
 }
 
 uint64_t RowBuilder::drawn_for(const Batch& batch, size_t row) const {
-  return Random::mix(Random::mix(Random::mix(plan_.seed() * 4 + 2) + batch.epoch) + batch.index * 4096 + row);
+  return Random::mix(Random::mix(Random::mix(plan_.seed() * 4 + 2) + batch.epoch) + batch.index * 4096 +
+                     whole_row(row));
 }
 
 bool RowBuilder::has_reference(const Batch& batch, size_t row) const {
-  return references_ && has_row(batch["reference"], row);
+  if (!references_ || !has_row(batch["reference"], row)) return false;
+  return static_cast<int64_t>(whole_row(row)) < reference_rows(plan_.shapes()[batch.shape].batch_size);
 }
 
 uint64_t RowBuilder::reference_samples(int sample_rate) const {

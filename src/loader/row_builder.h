@@ -57,8 +57,9 @@ constexpr size_t aligned_bytes(size_t bytes) { return (bytes + 255) / 256 * 256;
 // Immutable; any thread.
 class RowBuilder {
  public:
-  // The references are kept. Batches have the rows of one rank.
-  RowBuilder(const Corpus& corpus, const BatchPlan& plan, const std::vector<std::string>& arrays, uint64_t world_size);
+  // The references are kept. Batches have the rows of one rank: its row i is the whole batch's rank + i * world_size.
+  RowBuilder(const Corpus& corpus, const BatchPlan& plan, const std::vector<std::string>& arrays, uint64_t world_size,
+             uint64_t rank = 0);
 
   const Corpus& corpus() const { return corpus_; }
   const BatchPlan& plan() const { return plan_; }
@@ -110,12 +111,14 @@ class RowBuilder {
   uint64_t reference_samples(int sample_rate) const;  // of the longest stretch, at a clip's own rate
 
  private:
+  uint64_t whole_row(size_t row) const { return rank_ + row * world_size_; }
   uint64_t drawn_for(const Batch& batch, size_t row) const;
   std::vector<Array> declare_arrays(const Shape& shape, int64_t rows) const;
   RowValues read(const CorpusClip& clip) const;
 
   const Corpus& corpus_;
   const BatchPlan& plan_;
+  uint64_t world_size_, rank_;
   std::vector<const ArraySpec*> specs_;
   std::vector<std::vector<Array>> declared_;  // per shape, so that a batch is declared without allocating
   size_t max_host_bytes_ = 0, max_computed_bytes_ = 0;

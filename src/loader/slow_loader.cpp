@@ -10,7 +10,7 @@ namespace myxtts {
 SlowLoader::SlowLoader(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options)
     : plan_(plan),
       options_(options),
-      builder_(corpus, plan, options.arrays, options.world_size),
+      builder_(corpus, plan, options.arrays, options.world_size, options.rank),
       epoch_(options.epoch),
       index_(options.index) {
   if (options.device >= 0) {

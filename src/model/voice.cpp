@@ -360,7 +360,8 @@ MelDistances Voice::mel_distances(const Weights& weights, const VoiceBatch& batc
   const at::Tensor difference = teacher_forced(weights, batch, noise, options) - batch.mel;
   const at::Tensor valid =
       (at::arange(batch.mel.size(1), batch.mel_lengths.options()) < batch.mel_lengths.unsqueeze(1)).unsqueeze(2);
-  const at::Tensor valid_frames = batch.mel_lengths.sum().clamp_min(1);
+  const at::Tensor valid_frames =
+      (batch.whole_frames.defined() ? batch.whole_frames : batch.mel_lengths.sum()).clamp_min(1);
   // Amplitudes are c0 + sum of c_k cos(k w) over the bands, so that distances of cepstra are in dB as usual.
   constexpr int64_t coefficients = 13;
   const auto bands = static_cast<double>(spec_.n_mels);

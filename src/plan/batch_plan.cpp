@@ -34,7 +34,10 @@ uint64_t BatchPlan::key(uint64_t what, uint64_t epoch, uint64_t shape) const {
   return Random::mix(Random::mix(Random::mix(seed_ * 4 + what) + epoch) + shape);
 }
 
-PlannedBatch BatchPlan::batch(uint64_t epoch, uint64_t index) const {
+PlannedBatch BatchPlan::batch(uint64_t epoch, uint64_t index) const { return batch(epoch, index, 0, 1); }
+
+// Rows of other ranks are not computed: planning costs a rank no more, however many there are.
+PlannedBatch BatchPlan::batch(uint64_t epoch, uint64_t index, uint64_t rank, uint64_t world_size) const {
   if (index >= batches_per_epoch()) {
     reject_input("plan", "there is no batch {}: an epoch has {}", index, batches_per_epoch());
   }
@@ -45,15 +48,21 @@ PlannedBatch BatchPlan::batch(uint64_t epoch, uint64_t index) const {
                    1;
   const Shape& shape = shapes_[s];
   const uint64_t clips = shape.clips.size(), size = static_cast<uint64_t>(shape.batch_size), left_out = clips % size;
-  const uint64_t first = (place - batches_before_[s]) * size;
+  if (world_size == 0 || rank >= world_size || size % world_size != 0) {
+    reject_input("plan", "rank {} of {} has no share in a batch of {}", rank, world_size, size);
+  }
+  const uint64_t first = (place - batches_before_[s]) * size, end = first + size;
   PlannedBatch batch{epoch, index, s, {}};
+  batch.clips.reserve(size / world_size);
   if (!shuffled) {
-    for (uint64_t at = first; at < first + size; ++at) batch.clips.push_back(at < clips ? shape.clips[at] : no_clip);
+    for (uint64_t at = first + rank; at < end; at += world_size) {
+      batch.clips.push_back(at < clips ? shape.clips[at] : no_clip);
+    }
     return batch;
   }
   const Permutation fixed(clips, key(clip_order, 0, s)), in_epoch(clips - left_out, key(epoch_order, epoch, s));
   const uint64_t window_end = (epoch + 1) * left_out;
-  for (uint64_t at = first; at < first + size; ++at) {
+  for (uint64_t at = first + rank; at < end; at += world_size) {
     batch.clips.push_back(shape.clips[fixed((window_end + in_epoch(at)) % clips)]);
   }
   return batch;
@@ -71,17 +80,6 @@ uint32_t BatchPlan::substitute(size_t shape, uint32_t clip, uint64_t attempt) co
     }
   }
   return no_clip;
-}
-
-PlannedBatch BatchPlan::batch(uint64_t epoch, uint64_t index, uint64_t rank, uint64_t world_size) const {
-  PlannedBatch whole = batch(epoch, index);
-  if (world_size == 0 || rank >= world_size || whole.clips.size() % world_size != 0) {
-    reject_input("plan", "rank {} of {} has no share in a batch of {}", rank, world_size, whole.clips.size());
-  }
-  const auto rows = static_cast<std::ptrdiff_t>(whole.clips.size() / world_size);
-  const auto first = whole.clips.begin() + static_cast<std::ptrdiff_t>(rank) * rows;
-  whole.clips = std::vector<uint32_t>(first, first + rows);
-  return whole;
 }
 
 }  // namespace myxtts

@@ -36,7 +36,8 @@ class BatchPlan {
   // `index` below batches_per_epoch(). The whole batch, for all ranks.
   PlannedBatch batch(uint64_t epoch, uint64_t index) const;
 
-  // The rows of rank `rank` of `world_size`, which divides the batch size.
+  // The rows of rank `rank` of `world_size`, which divides the batch size: every world_size-th, so that each rank has
+  // its share of the first rows, which have references.
   PlannedBatch batch(uint64_t epoch, uint64_t index, uint64_t rank, uint64_t world_size) const;
 
   // The clip that takes the place of one that cannot be read, always the same: of its shape, then of smaller ones.

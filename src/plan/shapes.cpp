@@ -118,6 +118,24 @@ ShapePlan plan_corpus(const CorpusIndex& index, const DataConfig& data) {
   return plan;
 }
 
+void share_among_ranks(ShapePlan& plan, const DataConfig& data, int64_t ranks) {
+  for (std::vector<Shape>* shapes : {&plan.shapes, &plan.validation}) {
+    for (Shape& shape : *shapes) {
+      const int64_t shared = shape.batch_size / ranks * ranks;
+      if (shared == shape.batch_size) continue;
+      if (data.batch_frames == 0) {
+        reject_input("ranks", "{} ranks cannot share batches of {} clips equally", ranks, shape.batch_size,
+                     way_out("give --batch-size a multiple of {}", ranks));
+      }
+      if (shared == 0) {
+        reject_input("ranks", "{} ranks cannot share batches of {} clips of {} frames", ranks, shape.batch_size,
+                     shape.mel_frames, way_out("set data.batch_frames to {} or more", ranks * shape.mel_frames));
+      }
+      shape.batch_size = shared;
+    }
+  }
+}
+
 ShapePlan plan_crops(const CorpusIndex& index, const DataConfig& data, int64_t crop_frames) {
   constexpr uint32_t crops_apart = 4;  // a crop for as many frames as this many crops have
   const std::span<const ClipLength> clips = index.lengths();

@@ -29,6 +29,10 @@ ShapePlan plan_shapes(std::span<const ClipLength> clips, const DataConfig& data)
 // Those of a corpus, its speakers balanced as data.balance_speakers asks for.
 ShapePlan plan_corpus(const CorpusIndex& index, const DataConfig& data);
 
+// Makes every batch size one that so many ranks divide equally. Those of data.batch_frames become smaller; throws Error
+// if data.batch_size would have to.
+void share_among_ranks(ShapePlan& plan, const DataConfig& data, int64_t ranks);
+
 // One shape of crops, from clips that are at least as long; a long clip comes once for every four crops' length of it.
 ShapePlan plan_crops(const CorpusIndex& index, const DataConfig& data, int64_t crop_frames);
 

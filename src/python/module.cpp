@@ -1,5 +1,6 @@
 // The extension module myxtts._core. The package around it is in python/myxtts/.
 #include "base/error.h"
+#include "base/version.h"
 #include "device/device.h"
 #include "python/feeder.h"
 #include "python/held_batch.h"
@@ -32,7 +33,7 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 
 NB_MODULE(_core, module) {
   module.doc() = "The loader, the mels and the diagnosis of MyXTTS; see the package around it.";
-  module.attr("__version__") = MYXTTS_VERSION;
+  module.attr("__version__") = program_version();
   nb::set_leak_warnings(false);  // a program may end with batches in its globals
   nb::register_exception_translator(myxtts::translate);
   myxtts::bind_array(module);

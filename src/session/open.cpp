@@ -32,7 +32,7 @@ Corpus open_corpus_at(const std::string& where, const Config& config, PrepareOpt
 }
 
 PlannedCorpus open_planned_corpus(const char* command, const Config& config, CorpusPart part,
-                                  const SessionListener& listener, bool crops) {
+                                  const SessionListener& listener, bool crops, int64_t ranks) {
   const DataConfig& data = config.data;
   if (data.train_data.empty()) reject_input(command, "no corpus is named", way_out("give --train-data DIR"));
   Corpus corpus = open_corpus_at(data.train_data, config, {}, listener);
@@ -44,6 +44,7 @@ PlannedCorpus open_planned_corpus(const char* command, const Config& config, Cor
   }
   ShapePlan shapes =
       crops ? plan_crops(corpus.index, data, corpus.mel.frames(crop_samples)) : plan_corpus(corpus.index, data);
+  if (ranks > 1) share_among_ranks(shapes, data, ranks);
   const bool held_out = part == CorpusPart::held_out;
   BatchPlan plan(held_out ? shapes.validation : shapes.shapes, static_cast<uint64_t>(config.training.seed),
                  held_out ? BatchPlan::Visit::every_clip : BatchPlan::Visit::shuffled);

@@ -31,9 +31,10 @@ struct PlannedCorpus {
 enum class CorpusPart { training, held_out };
 
 // data.train_data, planned: whole clips, or the crops that a vocoder is trained on. Throws Error in the name of
-// `command` if no corpus is named, if none of its clips can be used, or if there are too few for a batch.
+// `command` if no corpus is named, if none of its clips can be used, if there are too few for a batch, or if so many
+// ranks cannot share the batches equally.
 PlannedCorpus open_planned_corpus(const char* command, const Config& config, CorpusPart part,
-                                  const SessionListener& listener, bool crops = false);
+                                  const SessionListener& listener, bool crops = false, int64_t ranks = 1);
 
 // The source of batches, after the start-up lines; what is tuned later is reported as well. Keeps a reference to the
 // corpus.

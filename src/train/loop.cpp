@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "base/time_left.h"
 #include "model/torch_device.h"
+#include "train/rank_check.h"
+#include "train/rank_metrics.h"
 
 #include <algorithm>
 #include <utility>
@@ -27,6 +29,7 @@ size_t index_of_loss(const std::vector<std::string>& names) {
 Loop::Loop(const LoopParts& parts, const RunPosition& position, const std::atomic<bool>& stop)
     : parts_(parts), stop_(stop), position_(position), monitor_(parts.plan.signatures()) {
   summary_.steps.total = parts.plan.total_steps;
+  if (ranks() != nullptr) summary_.rank = ranks()->place().rank;
   summary_.stopped_early = stops_early();
 }
 
@@ -58,7 +61,7 @@ TrainSummary Loop::run() {
     keep_begun_log();
     throw;
   }
-  summary_.interrupted = stop_ && position_.step < parts_.plan.total_steps;
+  summary_.interrupted = stopping() && position_.step < parts_.plan.total_steps;
   if (meter_.steps() > 0) begin_log(source->stats());
   if (pending_) finish_log();  // waits for the last step
   summary_.seconds = session_.seconds();
@@ -68,14 +71,17 @@ TrainSummary Loop::run() {
 }
 
 void Loop::train_on(BatchSource& source) {
-  while (position_.step < parts_.plan.total_steps && !stop_ && !summary_.stopped_early) {
+  while (position_.step < parts_.plan.total_steps && !stopping() && !summary_.stopped_early) {
     const bool epoch_ended = one_step(source);
     if (summary_.steps.this_session == 1) report_first_step();
     if (due(config().log_every)) begin_log(source.stats());
     if (pending_ && parts_.step.values_arrived()) finish_log();
     const bool improved = validation_due(epoch_ended) && validate();
     if (due(config().sample_every)) sample();
-    if (due(config().checkpoint_every) || improved) save(improved);
+    if (due(config().checkpoint_every) || improved) {
+      if (ranks() != nullptr) check_same(*ranks(), parts_.step.states());
+      save(improved);
+    }
     parts_.log.show_progress(progress());
   }
 }
@@ -99,8 +105,10 @@ void Loop::end() {
   if (parts_.checkpoints.saved_step() != position_.step) save(false);
   const auto lost = parts_.checkpoints.finish();
   if (position_.step >= parts_.plan.total_steps && sampled_step_ != position_.step) sample();
+  log_replaced();
   parts_.log.flush();
   parts_.log.write_report();
+  if (ranks() != nullptr) ranks()->wait_for_all();  // for rank 0 to have written everything
   if (lost) fail("train", "{}", *lost);
   summary_.steps.done = position_.step;
   summary_.steps.captures = captures(), summary_.steps.retraces = monitor_.retraces();
@@ -113,6 +121,7 @@ std::unique_ptr<BatchSource> Loop::open_training_feed() {
   const TrainInput& input = parts_.input;
   Feed feed = plan_feed(input.config, input.corpus, parts_.plan.training, input.mode);
   feed.loader.arrays = parts_.trainable.arrays();
+  share_feed(feed);
   feed.loader.epoch = position_.epoch, feed.loader.index = position_.batch;
   feed.loader.say = [this](const std::string& text) { parts_.log.say("tuned: {}", text); };
   for (const auto& [name, text] : startup_facts(feed, input.config, parts_.plan.training)) {
@@ -124,6 +133,23 @@ std::unique_ptr<BatchSource> Loop::open_training_feed() {
   return open_feed(feed, input.corpus, parts_.plan.training);
 }
 
+void Loop::share_feed(Feed& feed) const {
+  if (ranks() == nullptr) return;
+  feed.loader.rank = static_cast<uint64_t>(ranks()->place().rank);
+  feed.loader.world_size = static_cast<uint64_t>(ranks()->place().count);
+}
+
+void Loop::note_replaced(const Batch& batch) {
+  if (ranks() == nullptr) return parts_.log.add_replaced(batch.replaced);
+  replaced_.insert(replaced_.end(), batch.replaced.begin(), batch.replaced.end());
+}
+
+void Loop::log_replaced() {
+  if (ranks() == nullptr) return;
+  const std::vector<BadClip> all = gather_replaced(*ranks(), std::exchange(replaced_, {}));
+  if (writes()) parts_.log.add_replaced(all);
+}
+
 // The only step that is waited for: whoever starts a run wants to know that it runs.
 void Loop::report_first_step() {
   const StepValues values = parts_.step.values();
@@ -133,18 +159,24 @@ void Loop::report_first_step() {
 
 bool Loop::one_step(BatchSource& source) {
   bool epoch_ended = false;
+  const double waited_before_s = ranks() != nullptr ? ranks()->waited_s() : 0;
   learning_rate_ = scheduled_learning_rate(config().learning_rate, position_.step, parts_.plan.warmup_steps,
                                            parts_.plan.total_steps);
   for (int64_t i = 0; i < config().gradient_accumulation_steps; ++i) {
     // Without the time to hand over a batch that is ready, as `bench loader` and `diagnose` count too.
-    const double waited_before_s = source.stats().consumer_waits_s;
+    const double input_before_s = source.stats().consumer_waits_s;
     const BatchLease batch = source.next(parts_.step.stream());
-    meter_.waited_for_input(source.stats().consumer_waits_s - waited_before_s);
-    parts_.log.add_replaced(*batch);
-    const TensorMap tensors = tensors_of(*batch, !parts_.plan.static_shapes);
+    meter_.waited_for_input(source.stats().consumer_waits_s - input_before_s);
+    note_replaced(*batch);
+    TensorMap tensors = tensors_of(*batch, !parts_.plan.static_shapes);
     check_signature(tensors, false);
     meter_.add_batch(*batch, tensors["mel"].size(0) * tensors["mel"].size(1));
     meter_.begin_work(parts_.step.stream());
+    if (ranks() != nullptr) {
+      double stops = stop_ ? 1 : 0;
+      parts_.step.share(tensors, {&stops, 1});
+      all_stop_ = all_stop_ || stops > 0;
+    }
     if (i == 0) parts_.step.begin(learning_rate_);
     parts_.step.add(tensors, noise_seed(config().seed, parts_.plan.batch_number(position_), false));
     if (++position_.batch == parts_.plan.training.batches_per_epoch()) {
@@ -155,6 +187,7 @@ bool Loop::one_step(BatchSource& source) {
     if (i + 1 == config().gradient_accumulation_steps) parts_.step.update();
     meter_.end_work(parts_.step.stream());
   }
+  if (ranks() != nullptr) meter_.waited_for_ranks(ranks()->waited_s() - waited_before_s);
   meter_.end_step();
   ++position_.step;
   ++summary_.steps.this_session;
@@ -179,8 +212,11 @@ void Loop::begin_log(const LoaderStats& loader) {
   pending_.emplace();
   pending_->step = position_.step, pending_->epoch = position_.epoch;
   pending_->add("lr", "optimiser/learning_rate", learning_rate_);
+  const double ranks_wait_ms = meter_.ranks_wait_ms();
   meter_.report(
-      loader, [this] { parts_.step.values(); }, *pending_);
+      loader, [this] { parts_.step.wait(); }, *pending_);
+  if (ranks() != nullptr) merge_metrics(*ranks(), ranks_wait_ms, *pending_);
+  log_replaced();
   pending_->add_count("captures", "shapes/captures", captures());
   pending_->add_count("retraces", "shapes/retraces", monitor_.retraces());
   parts_.step.send_values();
@@ -200,6 +236,7 @@ void Loop::finish_log() {
   }
   metrics.values.insert(metrics.values.end(), measured.values.begin(), measured.values.end());
   metrics.add("skipped", "", values.skipped_total);
+  metrics.lists = measured.lists;
   parts_.log.add(metrics);
   last_ = metrics;
   const double loss = metrics.value("loss");
@@ -218,7 +255,7 @@ void Loop::finish_log() {
 
 // Before work that is not training: what was begun is done, and the time until the next step does not count.
 void Loop::drain() {
-  parts_.step.values();
+  parts_.step.wait();
   if (pending_) finish_log();
   meter_.exclude_idle();
 }
@@ -240,6 +277,7 @@ Feed Loop::validation_feed() const {
   feed.mode = parts_.input.mode;
   feed.loader = plan_feed(parts_.input.config, validation_corpus(), parts_.plan.validation, feed.mode).loader;
   feed.loader.arrays = parts_.trainable.arrays();
+  share_feed(feed);
   constexpr size_t ring_batches = 4;
   feed.loader.ring_batches = std::min(feed.loader.ring_batches, ring_batches);
   feed.loader.gpu_cache_bytes = feed.loader.host_cache_bytes = 0;
@@ -256,10 +294,12 @@ std::vector<double> Loop::evaluate() {
   parts_.step.begin_evaluation();
   for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
     const BatchLease batch = source->next(parts_.step.stream());
-    parts_.log.add_replaced(*batch);
-    const TensorMap tensors = tensors_of(*batch, !parts_.plan.static_shapes);
+    note_replaced(*batch);
+    TensorMap tensors = tensors_of(*batch, !parts_.plan.static_shapes);
     check_signature(tensors, true);
-    parts_.step.evaluate(tensors, noise_seed(config().seed, i, true), static_cast<double>(batch->valid_frames()));
+    auto frames = static_cast<double>(batch->valid_frames());
+    if (ranks() != nullptr) parts_.step.share(tensors, {&frames, 1});
+    parts_.step.evaluate(tensors, noise_seed(config().seed, i, true), frames);
   }
   return parts_.step.end_evaluation();
 }
@@ -277,6 +317,11 @@ bool Loop::validate() {
   parts_.log.add(metrics);
   distortion_ = metrics.value("validation_cepstral_distortion");
   const size_t loss = index_of_loss(names), decisive = names.size() > losses.size() ? losses.size() : loss;
+  if (ranks() != nullptr) {  // rank 0 forgets a best one that it could not write
+    at::Tensor best = at::full({1}, position_.best_validation, at::kDouble);
+    ranks()->broadcast(best);
+    position_.best_validation = best.item<double>();
+  }
   const bool improved = values[decisive] < position_.best_validation;
   if (improved) position_.best_validation = values[decisive];
   position_.validations_without_progress = improved ? 0 : position_.validations_without_progress + 1;
@@ -298,8 +343,9 @@ bool Loop::validate() {
 
 void Loop::sample() {
   drain();
-  const StepMeter::Pause pause(meter_);
   sampled_step_ = position_.step;
+  if (!writes()) return;
+  const StepMeter::Pause pause(meter_);
   const bool held_out = parts_.plan.validation.batches_per_epoch() > 0;
   try {
     parts_.log.add_samples(
@@ -314,6 +360,7 @@ void Loop::sample() {
 
 void Loop::save(bool best) {
   drain();
+  if (!writes()) return;
   const StepMeter::Pause pause(meter_);
   parts_.checkpoints.save(position_, best, [this](const std::string& text) { parts_.log.warn("{}", text); });
 }

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "loader/feed.h"
+#include "train/ranks.h"
 #include "train/run_checkpoints.h"
 #include "train/run_log.h"
 #include "train/run_plan.h"
@@ -40,6 +41,9 @@ class Loop {
   bool due(int64_t every) const { return every > 0 && position_.step % every == 0; }
   bool validation_due(bool epoch_ended) const;
   bool stops_early() const;
+  Ranks* ranks() const { return parts_.input.ranks; }
+  bool writes() const { return ranks() == nullptr || ranks()->writes(); }
+  bool stopping() const { return ranks() == nullptr ? stop_.load() : all_stop_; }
   int64_t captures() const;
 
   std::unique_ptr<BatchSource> open_training_feed();
@@ -48,6 +52,9 @@ class Loop {
   void keep_begun_log();
   bool one_step(BatchSource& source);  // whether an epoch ended
   void report_first_step();
+  void share_feed(Feed& feed) const;
+  void note_replaced(const Batch& batch);
+  void log_replaced();
   void check_signature(const TensorMap& batch, bool validation);
   void begin_log(const LoaderStats& loader);
   void finish_log();
@@ -61,6 +68,8 @@ class Loop {
 
   const LoopParts parts_;
   const std::atomic<bool>& stop_;
+  bool all_stop_ = false;          // a rank was asked to stop: all of them heard it with the same batch
+  std::vector<BadClip> replaced_;  // for rank 0 to write down
   RunPosition position_;
   StepMeter meter_;
   RetraceMonitor monitor_;

@@ -17,6 +17,12 @@ double StepMetrics::value(std::string_view name) const {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
+void StepMetrics::set(std::string_view name, double value) {
+  for (Metric& metric : values) {
+    if (metric.name == name) metric.value = value;
+  }
+}
+
 std::string loss_tag(std::string_view loss) {
   constexpr std::string_view prefix = "loss_";
   return "loss/" + std::string(loss.starts_with(prefix) ? loss.substr(prefix.size()) : "total");
@@ -53,6 +59,7 @@ void MetricsFile::add(const StepMetrics& metrics) {
       json[metric.name] = metric.value;
     }
   }
+  for (const auto& [name, values] : metrics.lists) json[name] = values;
   file_.append(json.dump() + "\n");
 }
 

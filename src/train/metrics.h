@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace myxtts {
@@ -24,6 +25,7 @@ struct StepMetrics {
   int64_t step = 0;
   uint64_t epoch = 0;
   std::vector<Metric> values;
+  std::vector<std::pair<std::string, std::vector<double>>> lists;  // a value per rank; in metrics.jsonl alone
 
   void add(std::string name, std::string tag, double value) {
     values.push_back({std::move(name), std::move(tag), value, false});
@@ -33,6 +35,7 @@ struct StepMetrics {
   }
   // NaN if there is none of that name.
   double value(std::string_view name) const;
+  void set(std::string_view name, double value);  // of one that is there
 };
 
 // "loss_prior" -> "loss/prior", "loss" -> "loss/total".

@@ -3,23 +3,21 @@
 #include "base/files.h"
 
 #include <cmath>
-#include <span>
 
 namespace myxtts {
 namespace fs = std::filesystem;
 
-RunLog::RunLog(fs::path folder, const fs::path& tensorboard, int64_t step, const TrainListener& listener)
-    : listener_(listener),
-      folder_(std::move(folder)),
-      metrics_(folder_ / "metrics.jsonl", step),
-      events_(tensorboard, step + 1),
-      quarantine_(folder_ / "quarantine.jsonl") {}
+RunLog::RunLog(fs::path folder, const fs::path& tensorboard, int64_t step, bool writes, const TrainListener& listener)
+    : listener_(listener), folder_(std::move(folder)) {
+  if (writes) files_.emplace(folder_, tensorboard, step);
+}
 
 void RunLog::warn_once(const std::string& kind, const std::string& text) {
   if (warned_.insert(kind).second) warn("{}", text);
 }
 
 void RunLog::tolerate(const std::string& what, const std::function<void()>& writing) {
+  if (!files_) return;
   try {
     writing();
   } catch (const std::exception& error) {
@@ -28,13 +26,13 @@ void RunLog::tolerate(const std::string& what, const std::function<void()>& writ
 }
 
 void RunLog::add(const StepMetrics& metrics) {
-  tolerate("metrics.jsonl", [&] { metrics_.add(metrics); });
+  tolerate("metrics.jsonl", [&] { files_->metrics.add(metrics); });
   tolerate("the TensorBoard file", [&] {
     for (const Metric& metric : metrics.values) {
       if (metric.tag.empty() || !std::isfinite(metric.value)) continue;
-      events_.scalar(metric.tag, metrics.step, static_cast<float>(metric.value));
+      files_->events.scalar(metric.tag, metrics.step, static_cast<float>(metric.value));
     }
-    events_.flush();
+    files_->events.flush();
   });
 }
 
@@ -44,20 +42,20 @@ void RunLog::add_samples(int64_t step, Samples samples) {
     const fs::path folder = folder_ / "samples";
     fs::create_directories(folder);
     for (const Picture& picture : samples_.pictures) {
-      events_.image(picture.name, step, picture.png, picture.width, picture.height);
+      files_->events.image(picture.name, step, picture.png, picture.width, picture.height);
       write_file_atomically(folder / (picture.name + ".png"), picture.png, Sync::no);
     }
     for (const Sound& sound : samples_.sounds) {
-      events_.audio(sound.name, step, std::as_bytes(std::span(sound.wav)), sound.sample_rate, sound.samples);
+      files_->events.audio(sound.name, step, std::as_bytes(std::span(sound.wav)), sound.sample_rate, sound.samples);
       write_file_atomically(folder / (sound.name + ".wav"), sound.wav, Sync::no);
     }
-    events_.flush();
+    files_->events.flush();
   });
 }
 
-void RunLog::add_replaced(const Batch& batch) {
-  if (!batch.replaced.empty()) tolerate("quarantine.jsonl", [&] { quarantine_.add(batch.replaced); });
-  for (const BadClip& bad : batch.replaced) {
+void RunLog::add_replaced(std::span<const BadClip> replaced) {
+  if (!replaced.empty()) tolerate("quarantine.jsonl", [&] { files_->quarantine.add(replaced); });
+  for (const BadClip& bad : replaced) {
     warn_once(bad.id, fmt::format("{} is {}: {}", bad.id,
                                   bad.replaced_by.empty() ? "left out" : "replaced by " + bad.replaced_by, bad.reason));
   }
@@ -83,7 +81,7 @@ void RunLog::write_report() {
 }
 
 void RunLog::flush() {
-  tolerate("the TensorBoard file", [this] { events_.flush(); });
+  tolerate("the TensorBoard file", [this] { files_->events.flush(); });
 }
 
 }  // namespace myxtts

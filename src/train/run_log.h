@@ -5,14 +5,15 @@
 #include "artifacts/run_report.h"
 #include "artifacts/tensorboard.h"
 #include "corpus/quarantine.h"
-#include "loader/batch.h"
 #include "train/metrics.h"
 #include "train/train.h"
 #include "train/trainable.h"
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,8 +24,9 @@ namespace myxtts {
 
 class RunLog {
  public:
-  // Resumes after `step`. The listener is kept by reference.
-  RunLog(std::filesystem::path folder, const std::filesystem::path& tensorboard, int64_t step,
+  // Resumes after `step`. The listener is kept by reference. `writes`: false on ranks other than 0, which leave nothing
+  // behind.
+  RunLog(std::filesystem::path folder, const std::filesystem::path& tensorboard, int64_t step, bool writes,
          const TrainListener& listener);
 
   template <typename... Args>
@@ -40,7 +42,7 @@ class RunLog {
 
   void add(const StepMetrics& metrics);  // one logged step, or one validation
   void add_samples(int64_t step, Samples samples);
-  void add_replaced(const Batch& batch);
+  void add_replaced(std::span<const BadClip> replaced);
 
   void show_logged(const TrainProgress& progress) const;
   void show_progress(const TrainProgress& progress) const;
@@ -53,14 +55,21 @@ class RunLog {
   std::filesystem::path report() const { return folder_ / "report.html"; }
 
  private:
-  // `what` is named if it cannot be written.
+  // Nothing if this rank writes nothing. `what` is named if it cannot be written.
   void tolerate(const std::string& what, const std::function<void()>& writing);
 
   const TrainListener& listener_;
   std::filesystem::path folder_;
-  MetricsFile metrics_;
-  EventWriter events_;
-  Quarantine quarantine_;
+  struct Files {
+    Files(const std::filesystem::path& folder, const std::filesystem::path& tensorboard, int64_t step)
+        : metrics(folder / "metrics.jsonl", step),
+          events(tensorboard, step + 1),
+          quarantine(folder / "quarantine.jsonl") {}
+    MetricsFile metrics;
+    EventWriter events;
+    Quarantine quarantine;
+  };
+  std::optional<Files> files_;
   std::set<std::string> warned_;
   Samples samples_;
   std::vector<std::pair<std::string, std::string>> settings_;

@@ -50,13 +50,13 @@ std::vector<StepSignature> RunPlan::signatures() const {
   if (!static_shapes) return declared;
   for (const BatchPlan* plan : {&training, &validation}) {
     for (const Shape& shape : plan->shapes()) {
-      declared.push_back({shape.batch_size, shape.text_length, shape.mel_frames, plan == &validation});
+      declared.push_back({shape.batch_size / ranks, shape.text_length, shape.mel_frames, plan == &validation});
     }
   }
   return declared;
 }
 
-RunPlan plan_run(const Config& config, const Corpus& corpus, const Corpus* validation_corpus,
+RunPlan plan_run(const Config& config, const Corpus& corpus, const Corpus* validation_corpus, int64_t ranks,
                  const std::function<void(const std::string&)>& warn) {
   const TrainingConfig& training = config.training;
   const auto seed = static_cast<uint64_t>(training.seed);
@@ -64,13 +64,15 @@ RunPlan plan_run(const Config& config, const Corpus& corpus, const Corpus* valid
   const int64_t crop_frames = corpus.mel.frames(crop_samples);
   ShapePlan shapes =
       crops ? plan_crops(corpus.index, config.data, crop_frames) : plan_corpus(corpus.index, config.data);
-  BatchPlan batches(shapes.shapes, seed);
   if (crops && validation_corpus != nullptr) {
     shapes.validation = plan_crops(validation_corpus->index, config.data, crop_frames).shapes;
     validation_corpus = nullptr;
   }
+  share_among_ranks(shapes, config.data, ranks);
+  BatchPlan batches(shapes.shapes, seed);
   BatchPlan validation(validation_shapes(shapes, validation_corpus, warn), seed, BatchPlan::Visit::every_clip);
   RunPlan plan{std::move(shapes), std::move(batches), std::move(validation)};
+  plan.ranks = ranks;
   plan.static_shapes = config.data.pad_to_fixed_length;
   plan.hash = hash_of(plan.training, training.seed);
   const uint64_t count = plan.training.batches_per_epoch() * static_cast<uint64_t>(training.epochs);

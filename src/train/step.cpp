@@ -2,6 +2,7 @@
 
 #include "base/workers.h"
 #include "model/cpu_products.h"
+#include "train/ranks.h"
 #include "train/step_inspector.h"
 
 #include <algorithm>
@@ -43,7 +44,8 @@ TrainingStep::TrainingStep(const Trainable& trainable, const StepSettings& setti
   if (stream_) readout_.arrival = std::make_unique<DeviceEvent>(settings.device.index());
   evaluation_.sums = at::zeros({losses + static_cast<int64_t>(trainable.measures().size())}, floats);
   evaluation_.weight = at::zeros({}, floats);
-  const size_t cores = available_cores();
+  size_t cores = available_cores();
+  if (settings.ranks != nullptr) cores /= static_cast<size_t>(settings.ranks->place().on_machine);
   if (!gpu && !settings.policy.inspect && cores > 1) workers_ = std::make_unique<RowWorkers>(cores);
   if (settings.policy.capture) captured_.capturer = make_graph_capturer(settings.device.index());
 }
@@ -180,8 +182,12 @@ TrainingStep::CapturedShape& TrainingStep::captured(const StepSignature& shape) 
   if (found != captured_.shapes.end()) return found->second;
   CapturedShape& made = captured_.shapes[shape];
   made.batch = trainable_.example(shape, settings_.device);
+  if (settings_.ranks != nullptr) {
+    made.batch.rows = settings_.ranks->rows();
+    for (const auto& [name, count] : trainable_.counts(made.batch)) made.batch.add(name, count);
+  }
   made.noise = trainable_.make_noise(made.batch);
-  trainable_.draw_noise(made.noise, seeded_generator(settings_.device, 1));
+  trainable_.draw_noise(made.noise, seeded_generator(settings_.device, 1), made.batch.rows);
   const size_t graphs = shape.validation ? 1 : groups_.size();
   const auto work = [&](size_t group) {
     shape.validation ? add_evaluation(made.batch, made.noise) : add_gradient(group, made.batch, made.noise);
@@ -198,6 +204,20 @@ TrainingStep::CapturedShape& TrainingStep::captured(const StepSignature& shape) 
   return made;
 }
 
+void TrainingStep::share(TensorMap& batch, std::span<double> also) {
+  Ranks& ranks = *settings_.ranks;
+  const TensorMap counts = trainable_.counts(batch);
+  std::vector<double> numbers(also.begin(), also.end());
+  for (const auto& [name, count] : counts) numbers.push_back(count.item<double>());
+  at::Tensor message = at::tensor(numbers, at::kDouble);
+  ranks.sum(message);
+  const double* summed = message.const_data_ptr<double>();
+  std::copy_n(summed, also.size(), also.begin());
+  summed += also.size();
+  for (const auto& [name, count] : counts) batch.add(name, at::full_like(count, *summed++));
+  batch.rows = ranks.rows();
+}
+
 void TrainingStep::begin(double learning_rate) {
   for (size_t group = 0; group < groups_.size(); ++group) {
     learning_rates_[group].fill_(learning_rate * groups_[group].learning_rate_scale);
@@ -210,10 +230,10 @@ void TrainingStep::add(const TensorMap& batch, uint64_t seed) {
   if (captured_.capturer) {
     shape = &captured(signature_of(batch, false));
     shape->batch.copy_from(batch);
-    trainable_.draw_noise(shape->noise, seeded_generator(settings_.device, seed));
+    trainable_.draw_noise(shape->noise, seeded_generator(settings_.device, seed), batch.rows);
   } else {
     noise = trainable_.make_noise(batch);
-    trainable_.draw_noise(noise, seeded_generator(settings_.device, seed));
+    trainable_.draw_noise(noise, seeded_generator(settings_.device, seed), batch.rows);
   }
   for (size_t group = 0; group < groups_.size(); ++group) {
     shape != nullptr ? shape->graphs[group]->replay() : add_gradient(group, batch, noise);
@@ -222,6 +242,7 @@ void TrainingStep::add(const TensorMap& batch, uint64_t seed) {
 }
 
 void TrainingStep::update_group(size_t group) {
+  if (settings_.ranks != nullptr) settings_.ranks->sum(weights_[group].gradients);
   if (group < captured_.updates.size()) {
     captured_.updates[group]->replay();
   } else {
@@ -249,10 +270,20 @@ StepValues TrainingStep::values_from(const at::Tensor& host) const {
   return read;
 }
 
-StepValues TrainingStep::values() { return values_from(readout_.values.cpu()); }
+void TrainingStep::wait() { readout_.values.cpu(); }
+
+StepValues TrainingStep::values() { return values_from(values_of_all_ranks().cpu()); }
+
+// Norms and counters are the same on every rank already.
+at::Tensor TrainingStep::values_of_all_ranks() const {
+  if (settings_.ranks == nullptr) return readout_.values;
+  at::Tensor values = readout_.values.clone(), losses = values.narrow(0, 0, readout_.sums.size(0));
+  settings_.ranks->sum(losses);
+  return values;
+}
 
 void TrainingStep::send_values() {
-  readout_.sent.copy_(readout_.values, true);
+  readout_.sent.copy_(values_of_all_ranks(), true);
   if (readout_.arrival) readout_.arrival->record(stream());
 }
 
@@ -277,17 +308,18 @@ void TrainingStep::evaluate(const TensorMap& batch, uint64_t seed, double weight
   evaluation_.weights += weight;
   if (!captured_.capturer) {
     TensorMap noise = trainable_.make_noise(batch);
-    trainable_.draw_noise(noise, seeded_generator(settings_.device, seed));
+    trainable_.draw_noise(noise, seeded_generator(settings_.device, seed), batch.rows);
     add_evaluation(batch, noise);
     return;
   }
   CapturedShape& shape = captured(signature_of(batch, true));
   shape.batch.copy_from(batch);
-  trainable_.draw_noise(shape.noise, seeded_generator(settings_.device, seed));
+  trainable_.draw_noise(shape.noise, seeded_generator(settings_.device, seed), batch.rows);
   shape.graphs.front()->replay();
 }
 
 std::vector<double> TrainingStep::end_evaluation() {
+  if (settings_.ranks != nullptr) settings_.ranks->sum(evaluation_.sums);
   const at::Tensor host = (evaluation_.sums / std::max(1.0, evaluation_.weights)).cpu();
   return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
 }
@@ -318,6 +350,7 @@ StepSignature signature_of(const TensorMap& batch, bool validation) {
   StepSignature signature;
   signature.validation = validation;
   for (const auto& [name, tensor] : batch) {
+    if (tensor.dim() == 0) continue;
     signature.rows = std::max(signature.rows, tensor.size(0));  // references are those of some rows alone
     if (name == "tokens") signature.text_length = tensor.size(1);
     if (name == "mel") signature.mel_frames = tensor.size(1);

@@ -14,15 +14,19 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace myxtts {
+
+class Ranks;
 
 struct StepSettings {
   at::Device device = at::kCPU;
   StepPolicy policy;
   int64_t accumulation = 1;  // batches per update
   uint64_t seed = 1;         // of the initial weights
+  Ranks* ranks = nullptr;    // that have the other rows of each batch; null: there are none
 };
 
 // What a step reports, read from the device late and asynchronously.
@@ -43,13 +47,19 @@ class TrainingStep {
   void capture(const std::vector<StepSignature>& shapes);
   int64_t captures() const { return static_cast<int64_t>(captured_.shapes.size()); }
 
+  // Makes the rows of this rank a part of the batch that all ranks have together. `also`: numbers to be summed over the
+  // ranks in the same message.
+  void share(TensorMap& batch, std::span<double> also);
+
   // A step: begin, add a batch (as many as are accumulated), update. What is random in a batch follows from `seed`
-  // alone.
+  // alone. Gradients are summed over the ranks before an update.
   void begin(double learning_rate);
   void add(const TensorMap& batch, uint64_t seed);
   void update();
 
-  // Of the last update; waits for it.
+  void wait();  // for the last update
+
+  // Of the last update, over all ranks; waits for it.
   StepValues values();
 
   // The same without waiting: sent to the host once the update is done, and read when they have arrived.
@@ -107,6 +117,7 @@ class TrainingStep {
   void apply_gradient(size_t group);
   void update_group(size_t group);
   bool updates_early(size_t group) const { return settings_.accumulation == 1 && group + 1 < groups_.size(); }
+  at::Tensor values_of_all_ranks() const;
   StepValues values_from(const at::Tensor& host) const;
   CapturedShape& captured(const StepSignature& shape);
   void warm_up(const std::function<void()>& work);

@@ -24,6 +24,10 @@ class StepMeter {
   void begin(const LoaderStats& loader);
 
   void waited_for_input(double seconds);
+  void waited_for_ranks(double seconds) { sums_.ranks_wait_s += seconds; }
+  double ranks_wait_ms() const {  // per step, since the last report
+    return sums_.ranks_wait_s * 1e3 / static_cast<double>(sums_.steps);
+  }
   // `frames`: of the padded batch.
   void add_batch(const Batch& batch, int64_t frames);
   // Around the work of each batch, so that waiting for the next one of a step is not counted as busy.
@@ -57,7 +61,7 @@ class StepMeter {
   struct Sums {
     Stopwatch clock;
     int64_t steps = 0, batches = 0, clips = 0, frames = 0, valid_frames = 0;
-    double wait_s = 0, audio_s = 0, paused_s = 0;
+    double wait_s = 0, ranks_wait_s = 0, audio_s = 0, paused_s = 0;
     LoaderStats loader;  // when they began
   };
 

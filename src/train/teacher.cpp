@@ -39,7 +39,7 @@ TeacherMels teacher_mels(const std::filesystem::path& checkpoint, const Corpus& 
       // A known speaker is spoken as it will be: by its row of the table.
       if (tensors.contains("reference_lengths")) tensors["reference_lengths"].zero_();
       TensorMap noise = teacher.make_noise(tensors);
-      teacher.draw_noise(noise, seeded_generator(device, seed + number));
+      teacher.draw_noise(noise, seeded_generator(device, seed + number), {});
       const at::Tensor spoken = teacher.teacher_forced(weights, tensors, noise);
       for (size_t row = 0; row < batch->clips.size(); ++row) {
         const uint32_t clip = batch->clips[row];

@@ -67,4 +67,15 @@ at::Generator seeded_generator(at::Device device, uint64_t seed) {
   return generator;
 }
 
+void draw_rows(at::Tensor& rows, int64_t dimension, const RowPlace& place,
+               const std::function<void(at::Tensor&)>& draw) {
+  if (place.stride == 1) return draw(rows);
+  std::vector<int64_t> sizes = rows.sizes().vec();
+  int64_t& all = sizes[static_cast<size_t>(dimension)];
+  all *= place.stride;
+  at::Tensor whole = at::empty(sizes, rows.options());
+  draw(whole);
+  rows.copy_(whole.slice(dimension, place.first, all, place.stride));
+}
+
 }  // namespace myxtts

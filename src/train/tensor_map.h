@@ -4,6 +4,7 @@
 #include "loader/batch.h"
 #include "model/dropout.h"
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,5 +44,9 @@ TensorMap tensors_of(const Batch& batch, bool dynamic);
 
 // For drawing on that device: the same numbers for the same seed.
 at::Generator seeded_generator(at::Device device, uint64_t seed);
+
+// Draws what some rows of a batch get of what is drawn for all of it: `draw` is called with room for the whole.
+void draw_rows(at::Tensor& rows, int64_t dimension, const RowPlace& place,
+               const std::function<void(at::Tensor&)>& draw);
 
 }  // namespace myxtts

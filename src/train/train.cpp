@@ -11,6 +11,8 @@
 #include "synth/voice_file.h"
 #include "train/fit_settings.h"
 #include "train/loop.h"
+#include "train/rank_check.h"
+#include "train/ranks.h"
 #include "train/take_over.h"
 #include "train/vocoder_trainable.h"
 #include "train/voice_trainable.h"
@@ -172,30 +174,51 @@ void report_taken(const fs::path& from, const TakenOver& taken, const RunLog& lo
   if (!taken.unused.empty()) log.say("not taken: {}", list(taken.unused));
 }
 
+// The run's folder, for the rank that writes: locked, and an earlier run put aside.
+struct OwnFolder {
+  OwnFolder(const fs::path& folder, bool reset) {
+    if (fs::is_directory(folder)) lock.emplace("train", folder);
+    if (reset) aside = CheckpointFolder::set_aside(folder);
+    if (lock && !aside) return;
+    const CheckpointFolder made(folder, 1);
+    lock.reset();
+    lock.emplace("train", folder);
+  }
+  std::optional<FolderLock> lock;
+  std::optional<fs::path> aside;
+};
+
+void check_same_run(Ranks& ranks, const RunPlan& plan, const std::optional<Resumed>& resumed) {
+  check_same(ranks, RankFacts{{"the plan of batches", fmt::format("hash {:016x}", plan.hash)},
+                              {"the number of steps", fmt::format("{}", plan.total_steps)},
+                              {"the newest checkpoint",
+                               resumed ? fmt::format("of step {}", resumed->header.position.step) : "none"}});
+}
+
 TrainSummary run(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
   const TrainingConfig& training = input.config.training;
   const int number = input.mode.model_device;
   const at::Device device = torch_device(number);
-  const RunPlan plan = plan_run(input.config, input.corpus, input.validation, [&](const std::string& text) {
+  const int64_t rank_count = input.ranks != nullptr ? input.ranks->place().count : 1;
+  const RunPlan plan = plan_run(input.config, input.corpus, input.validation, rank_count, [&](const std::string& text) {
     if (listener.warn) listener.warn(text);
   });
   const fs::path folder = run_folder(training);
-  std::optional<FolderLock> lock;
-  if (fs::is_directory(folder)) lock.emplace("train", folder);
-  const auto aside = input.reset ? CheckpointFolder::set_aside(folder) : std::nullopt;
+  const bool writes = input.ranks == nullptr || input.ranks->writes();
+  std::optional<OwnFolder> own;
+  if (writes) own.emplace(folder, input.reset);
+  if (input.ranks != nullptr) input.ranks->wait_for_all();
   CheckpointFolder checkpoints(folder, training.keep_checkpoints);
-  if (!lock || aside) {
-    lock.reset();
-    lock.emplace("train", folder);
-  }
-  checkpoints.remove_leftovers();
+  if (writes) checkpoints.remove_leftovers();
   const std::optional<Resumed> resumed = find_checkpoint(folder, listener);
+  if (input.ranks != nullptr) check_same_run(*input.ranks, plan, resumed);
 
   StepSettings settings;
   settings.device = device;
   settings.policy = step_policy(input.config, device.is_cuda());
   settings.accumulation = training.gradient_accumulation_steps;
   settings.seed = static_cast<uint64_t>(training.seed);
+  settings.ranks = input.ranks;
   const VoiceDescription description = describe(input, resumed);
   const std::unique_ptr<Trainable> trainable = make_trainable(input, description, settings, listener);
   TrainingStep step(*trainable, settings);
@@ -204,14 +227,23 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
     step.reload();
   }
   const std::optional<TakenOver> taken = resumed ? std::nullopt : begin_with(input, description, step);
+  if (input.ranks != nullptr) {
+    broadcast(*input.ranks, step.states());
+    step.reload();
+    check_same(*input.ranks, step.states());
+  }
 
   RunPosition position;
   position.plan = plan.hash;
   const int64_t begin_step = resumed ? resumed->header.position.step : 0;
   RunLog log(folder,
              training.tensorboard_log_dir.empty() ? folder / "tensorboard" : fs::path(training.tensorboard_log_dir),
-             begin_step, listener);
-  if (aside) log.say("the earlier run is now in {}", aside->string());
+             begin_step, writes, listener);
+  if (own && own->aside) log.say("the earlier run is now in {}", own->aside->string());
+  if (rank_count > 1) {
+    log.say("{} ranks share the rows of every batch; Gloo sums their gradients{}", rank_count,
+            device.is_cpu() ? "" : " in host memory");
+  }
   const int64_t parameters = step.groups().back().layout->parameters();  // of a vocoder those that are kept
   log.say("{} {} of {:.1f} million parameters on {} in {}", input.config.model.size, training.target,
           static_cast<double>(parameters) / 1e6, device.is_cpu() ? "the CPU" : device_name(number),
@@ -225,7 +257,7 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   }
   if (taken) {
     report_taken(input.from, *taken, log);
-    keep_vocoder(input, folder, log);
+    if (writes) keep_vocoder(input, folder, log);
   }
   if (!description.speakers.empty()) {
     log.say("{} in {}, condition dropout {}", counted(description.speakers.size(), "speaker"),
@@ -234,8 +266,10 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   if (plan.patience > 0) log.say("stops early after {} validations in a row without improvement", plan.patience);
   if (resumed) position = begin_position(*resumed, plan, log);
   log.set_settings(report_settings(input, plan, parameters, device));
-  write_file_atomically(folder / "config.yaml", config_to_yaml(description.config));
-  write_file_atomically(folder / "vocabulary.json", description.vocabulary.to_json());
+  if (writes) {
+    write_file_atomically(folder / "config.yaml", config_to_yaml(description.config));
+    write_file_atomically(folder / "vocabulary.json", description.vocabulary.to_json());
+  }
   RunCheckpoints saved(checkpoints, step, trainable->metadata(), resumed ? begin_step : -1);
   return Loop({input, plan, *trainable, step, log, saved}, position, stop).run();
 }
@@ -246,7 +280,7 @@ TrainSummary train(const TrainInput& input, const TrainListener& listener, const
   const Config config = fit_settings(input.config, input.corpus.index.summary().hours(), !input.from.empty());
   try {
     return run({config, input.corpus, input.validation, input.mode, input.reset, input.voice, input.from, input.origin,
-                input.teacher},
+                input.teacher, input.ranks},
                listener, stop);
   } catch (const c10::OutOfMemoryError& error) {
     const int64_t batch = input.config.data.batch_size.low;

@@ -14,6 +14,8 @@
 
 namespace myxtts {
 
+class Ranks;
+
 struct TrainInput {
   const Config& config;
   const Corpus& corpus;
@@ -24,6 +26,7 @@ struct TrainInput {
   std::filesystem::path from = {};           // a voice whose weights a new run begins with
   const VoiceDescription* origin = nullptr;  // that voice
   std::filesystem::path teacher = {};  // a voice on whose mels a vocoder is trained; the corpus is numbered as it says
+  Ranks* ranks = nullptr;              // that train together; null: this process alone
 };
 
 // How far a run is.
@@ -53,6 +56,7 @@ struct TrainSummary {
   double input_wait = 0;  // share of them
   bool interrupted = false, stopped_early = false;
   std::filesystem::path checkpoint, report;
+  int rank = 0;  // of others than 0 the files are rank 0's
 };
 
 // Returns after the last step, or once `stop` is set and the step in hand is done and saved.

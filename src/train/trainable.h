@@ -53,9 +53,14 @@ class Trainable {
   // A valid batch of that shape, for capturing: its values do not matter.
   virtual TensorMap example(const StepSignature& shape, at::Device device) const = 0;
 
-  // Memory for what a step draws at random, and the drawing of it, outside of any capture.
+  // Memory for what a step draws at random, and the drawing of it, outside of any capture. Rows of a larger batch get
+  // what they would get in it.
   virtual TensorMap make_noise(const TensorMap& batch) const = 0;
-  virtual void draw_noise(TensorMap& noise, at::Generator generator) const = 0;
+  virtual void draw_noise(TensorMap& noise, at::Generator generator, const RowPlace& rows) const = 0;
+
+  // What losses divide by: scalars. Of rows of a larger batch they are summed over all of it and added to the rows'
+  // arrays, so that the losses and gradients of all rows add up to the whole batch's.
+  virtual TensorMap counts(const TensorMap& batch) const = 0;
 
   // The losses of one group, float scalars in the order of its names. `weights` has an entry per group. With `inspect`
   // every intermediate result is shown to it.

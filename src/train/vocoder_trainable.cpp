@@ -29,10 +29,18 @@ MelSpec full_band(const MelSpec& mel, int n_fft) {
 constexpr double mel_weight = 45;
 constexpr double spectrum_weight = 15;  // where there are no discriminators
 
+at::Tensor has_clip(const TensorMap& batch) { return (batch["mel_lengths"] > 0).to(at::kFloat); }
+
 // The mean over rows that have a clip; `values` has one per row.
 at::Tensor mean_of_clips(const at::Tensor& values, const TensorMap& batch) {
-  const at::Tensor valid = (batch["mel_lengths"] > 0).to(at::kFloat);
-  return (values * valid).sum() / valid.sum().clamp_min(1);
+  const at::Tensor valid = has_clip(batch);
+  const at::Tensor clips = batch.contains("whole_clips") ? batch["whole_clips"] : valid.sum();
+  return (values * valid).sum() / clips.clamp_min(1);
+}
+
+// Of a mean over these rows, what they add to the mean over the whole batch.
+at::Tensor share_of_mean(const at::Tensor& mean, const TensorMap& batch) {
+  return batch.rows.stride == 1 ? mean : mean / static_cast<double>(batch.rows.stride);
 }
 
 // Per row, the distance between log magnitudes plus the error of the magnitudes relative to the recording's.
@@ -131,7 +139,7 @@ std::vector<at::Tensor> VocoderTrainable::losses(size_t group, std::span<const W
       made = waveform(weights, batch, inspect);
     }
     const at::Tensor both = at::cat({real, made});
-    return {discriminator_loss(judge(both, spectra(both)))};
+    return {share_of_mean(discriminator_loss(judge(both, spectra(both))), batch)};
   }
   const at::Tensor made = waveform(weights, batch, inspect);
   const Spectra made_spectra = spectra(made);
@@ -143,10 +151,13 @@ std::vector<at::Tensor> VocoderTrainable::losses(size_t group, std::span<const W
     of_real = judge(real, real_spectra);
   }
   const std::vector<Judgement> of_made = judge(made, made_spectra);
-  const at::Tensor mel = mel_distance(made_spectra, real_spectra, batch), adversarial = adversarial_loss(of_made),
-                   features = feature_loss(of_real, of_made);
+  const at::Tensor mel = mel_distance(made_spectra, real_spectra, batch),
+                   adversarial = share_of_mean(adversarial_loss(of_made), batch),
+                   features = share_of_mean(feature_loss(of_real, of_made), batch);
   return {mel_weight * mel + adversarial + features, mel, adversarial, features};
 }
+
+TensorMap VocoderTrainable::counts(const TensorMap& batch) const { return {{"whole_clips", has_clip(batch).sum()}}; }
 
 std::vector<at::Tensor> VocoderTrainable::measure(std::span<const Weights> weights, const TensorMap& batch,
                                                   const TensorMap& /*noise*/) const {

@@ -29,7 +29,8 @@ class VocoderTrainable : public Trainable {
   std::vector<ParameterGroup> groups() const override;
   TensorMap example(const StepSignature& shape, at::Device device) const override;
   TensorMap make_noise(const TensorMap&) const override { return {}; }
-  void draw_noise(TensorMap&, at::Generator) const override {}
+  void draw_noise(TensorMap&, at::Generator, const RowPlace&) const override {}
+  TensorMap counts(const TensorMap& batch) const override;
   std::vector<at::Tensor> losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
                                  const TensorMap& noise, const Inspect& inspect) const override;
   std::vector<std::string> measures() const override { return {"mel_distance", "loudness_distance"}; }

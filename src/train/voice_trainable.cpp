@@ -85,10 +85,14 @@ TensorMap VoiceTrainable::make_noise(const TensorMap& batch) const {
           {"dropout", at::zeros({}, mel.options().dtype(at::kLong))}};
 }
 
-void VoiceTrainable::draw_noise(TensorMap& noise, at::Generator generator) const {
-  noise["uniform"].uniform_(0, 1, generator);
-  noise["noise"].normal_(0, 1, generator);
+void VoiceTrainable::draw_noise(TensorMap& noise, at::Generator generator, const RowPlace& rows) const {
+  draw_rows(noise["uniform"], 1, rows, [&](at::Tensor& all) { all.uniform_(0, 1, generator); });
+  draw_rows(noise["noise"], 0, rows, [&](at::Tensor& all) { all.normal_(0, 1, generator); });
   noise["dropout"].random_(generator);
+}
+
+TensorMap VoiceTrainable::counts(const TensorMap& batch) const {
+  return {{"whole_tokens", batch["text_lengths"].sum()}, {"whole_frames", batch["mel_lengths"].sum()}};
 }
 
 // Validation runs without gradients, without dropout and with every condition.
@@ -114,16 +118,17 @@ std::vector<Trainable::Part> VoiceTrainable::divided(const TensorMap& batch, con
                                                      int64_t most) const {
   const int64_t rows = batch["mel"].size(0);
   const int64_t parts = std::min(most, batch.contains("reference") ? batch["reference"].size(0) : rows);
+  const bool shared = batch.contains("whole_frames");  // among ranks
+  const TensorMap counted = shared ? TensorMap() : counts(batch);
   std::vector<Part> divided;
   for (int64_t part = 0; part < parts; ++part) {
     const auto rows_of = [&](const at::Tensor& tensor, int64_t dimension) {
       return tensor.slice(dimension, part, tensor.size(dimension), parts).contiguous();
     };
     Part& added = divided.emplace_back();
-    for (const auto& [name, tensor] : batch) added.batch.add(name, rows_of(tensor, 0));
-    added.batch.add("whole_tokens", batch["text_lengths"].sum());
-    added.batch.add("whole_frames", batch["mel_lengths"].sum());
-    added.batch.rows = {part, parts};
+    for (const auto& [name, tensor] : batch) added.batch.add(name, tensor.dim() == 0 ? tensor : rows_of(tensor, 0));
+    for (const auto& [name, tensor] : counted) added.batch.add(name, tensor);
+    added.batch.rows = {batch.rows.first + part * batch.rows.stride, parts * batch.rows.stride};
     added.noise = {{"uniform", rows_of(noise["uniform"], 1)},
                    {"noise", rows_of(noise["noise"], 0)},
                    {"dropout", noise["dropout"]}};
@@ -135,7 +140,8 @@ std::vector<std::string> VoiceTrainable::measures() const { return {"mel_distanc
 
 std::vector<at::Tensor> VoiceTrainable::measure(std::span<const Weights> weights, const TensorMap& batch,
                                                 const TensorMap& noise) const {
-  const MelDistances distances = voice_.mel_distances(weights.front(), voice_batch(batch), flow_noise(noise), {});
+  const MelDistances distances =
+      voice_.mel_distances(weights.front(), voice_batch(batch), flow_noise(noise, batch.rows), {});
   return {distances.mel, distances.cepstral};
 }
 
@@ -160,7 +166,7 @@ Samples VoiceTrainable::samples(std::span<const Weights> weights, const Corpus& 
   TensorMap one;
   for (const auto& [name, tensor] : tensors_of(*batch, false)) one.add(name, tensor.to(device));
   TensorMap noise = make_noise(one);
-  draw_noise(noise, seeded_generator(device, 1));
+  draw_noise(noise, seeded_generator(device, 1), {});
   const VoiceLosses losses = voice_.losses(weights.front(), voice_batch(one), flow_noise(noise));
   const at::Tensor path = losses.token_of_frame[0].narrow(0, 0, frames).unsqueeze(0) ==
                           at::arange(tokens, one["tokens"].options()).unsqueeze(1);

@@ -114,6 +114,7 @@ int run_train(const Options& options, const std::string& json_file, const Consol
       train_session(options.flags.load().values, options.reset, options.from, session.listener(),
                     listener_of(session, console), stop_requested, catch_signals);
   session.end_progress();
+  if (summary.rank != 0) return 0;
   print(summary, console);
   if (!json_file.empty()) write_file_atomically(json_file, to_json(summary).dump(2) + "\n");
   return 0;

@@ -104,7 +104,7 @@ class GpuBackend : public LoaderBackend {
  public:
   GpuBackend(const Corpus& corpus, const BatchPlan& plan, const LoaderOptions& options)
       : corpus_(corpus),
-        builder_(corpus, plan, options.arrays, options.world_size),
+        builder_(corpus, plan, options.arrays, options.world_size, options.rank),
         device_(options.device),
         overlap_(options.overlap),
         files_(options.device),
@@ -349,7 +349,7 @@ class GpuBackend : public LoaderBackend {
   // Rows that are kept on the GPU need a worker only for a reference that is not.
   void begin_references(const LoaderSlot& slot, SlotState& state, std::vector<size_t>& needed) const {
     for (size_t row = 0; row < state.references.size(); ++row) {
-      if (!state.rows[row].from_cache) continue;
+      if (!state.rows[row].from_cache || !builder_.has_reference(slot.batch, row)) continue;
       const uint32_t number = builder_.reference_number(slot.planned.epoch, slot.planned.clips[row]);
       const CachedClip* const cached = cached_[number].get();
       const bool here = cached != nullptr && cached->host == nullptr && cached->state == CachedClip::State::here;

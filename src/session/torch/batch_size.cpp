@@ -27,7 +27,7 @@ std::optional<int64_t> earlier_batch_size(const std::filesystem::path& folder) {
 
 }  // namespace
 
-void settle_batch_size(Config& config, const Corpus& corpus, const Mode& mode, bool reset,
+void settle_batch_size(Config& config, const Corpus& corpus, const Mode& mode, bool reset, int64_t ranks,
                        const SessionListener& listener) {
   IntRange& range = config.data.batch_size;
   if (range.fixed() || config.data.batch_frames > 0 || corpus.index.size() == 0) return;
@@ -39,7 +39,7 @@ void settle_batch_size(Config& config, const Corpus& corpus, const Mode& mode, b
   }
   if (config.training.target == "vocoder") {  // as published, whatever would fit
     constexpr int64_t usual = 16;
-    const int64_t chosen = std::clamp(usual, range.low, range.high);
+    const int64_t chosen = std::max(ranks, std::clamp(usual, range.low, range.high) / ranks * ranks);
     listener.tell(fmt::format("batch size {} of {}-{}", chosen, range.low, range.high));
     range = {chosen, chosen};
     return;
@@ -54,16 +54,17 @@ void settle_batch_size(Config& config, const Corpus& corpus, const Mode& mode, b
     step.frames = std::max(step.frames, shape.mel_frames), step.tokens = std::max(step.tokens, shape.text_length);
     clips += static_cast<int64_t>(shape.clips.size());
   }
-  const IntRange possible{range.low, std::max(range.low, std::min(range.high, clips))};
+  const int64_t least = (range.low + ranks - 1) / ranks;  // rows of a rank
+  const IntRange possible{least, std::max(least, std::min(range.high, clips) / ranks)};
   step.n_mels = corpus.mel.n_mels;
   step.half = policy.bfloat16;
   step.fused = policy.fused && (policy.bfloat16 || !gpu);
-  const auto bytes =
-      static_cast<double>(gpu ? device_memory(mode.model_device).free_bytes : host_memory().available_bytes);
+  const auto bytes = static_cast<double>(gpu ? device_memory(mode.model_device).free_bytes
+                                             : host_memory().available_bytes / static_cast<uint64_t>(mode.processes));
   constexpr double share = 0.6;  // cached clips take up to a quarter, ready batches some more
-  const int64_t chosen = fitting_batch_size(possible, step, share * bytes);
+  const int64_t rows = fitting_batch_size(possible, step, share * bytes), chosen = rows * ranks;
   listener.tell(fmt::format("batch size {} of {}-{}: a step takes about {:.1f} GB, {} has {:.1f} GB free", chosen,
-                            range.low, range.high, step.bytes(chosen) / 1e9, gpu ? "the GPU" : "the machine",
+                            range.low, range.high, step.bytes(rows) / 1e9, gpu ? "the GPU" : "the machine",
                             bytes / 1e9));
   range = {chosen, chosen};
 }

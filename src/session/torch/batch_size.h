@@ -10,7 +10,8 @@
 namespace myxtts {
 
 // Fixes config.data.batch_size and reports why. `reset`: an earlier run does not count.
-void settle_batch_size(Config& config, const Corpus& corpus, const Mode& mode, bool reset,
+// A batch is that of all ranks, and they share it equally.
+void settle_batch_size(Config& config, const Corpus& corpus, const Mode& mode, bool reset, int64_t ranks,
                        const SessionListener& listener);
 
 }  // namespace myxtts

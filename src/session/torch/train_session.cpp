@@ -2,12 +2,15 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/version.h"
 #include "session/open.h"
 #include "session/torch/batch_size.h"
 #include "settings/settings.h"
 #include "synth/voice_file.h"
 #include "train/describe_voice.h"
 #include "train/fit_settings.h"
+#include "train/rank_check.h"
+#include "train/ranks.h"
 
 #include <optional>
 #include <set>
@@ -95,6 +98,91 @@ void adopt_settings(Config& config, const VoiceDescription& origin, bool teaches
   config = resolved.values;
 }
 
+// What ranks other than 0 report: what goes wrong with them.
+SessionListener quiet(const SessionListener& listener, int rank) {
+  if (rank == 0) return listener;
+  return {
+      {}, [listener, rank](const std::string& text) { listener.alert(fmt::format("rank {}: {}", rank, text)); }, {}};
+}
+TrainListener quiet(const TrainListener& listener, int rank) {
+  if (rank == 0) return listener;
+  TrainListener warns;
+  warns.warn = [listener, rank](const std::string& text) {
+    if (listener.warn) listener.warn(fmt::format("rank {}: {}", rank, text));
+  };
+  return warns;
+}
+
+Mode choose_devices_of(const RankPlace& place, const Config& config, const SessionListener& listener) {
+  int first = 0;
+  Mode mode = choose_mode(config, own_devices(real_devices(), place.local, place.on_machine, first));
+  for (int* const device : {&mode.data_device, &mode.model_device}) *device += *device >= 0 ? first : 0;
+  mode.processes = place.on_machine;
+  for (const std::string& warning : mode.warnings) listener.alert(warning);
+  return mode;
+}
+
+// A corpus is indexed by whoever opens it first: rank 0, then one rank of each machine, then the others.
+void in_turn(Ranks* ranks, const std::function<void()>& open) {
+  if (ranks == nullptr) return open();
+  const RankPlace& place = ranks->place();
+  const int own_turn = place.rank == 0 ? 0 : place.local == 0 ? 1 : 2;
+  for (int turn = 0; turn <= 2; ++turn) {
+    if (turn == own_turn) open();
+    ranks->wait_for_all();
+  }
+}
+
+struct TrainRequest {
+  Config config;
+  bool reset;
+  const std::string& from;
+  Ranks* ranks;  // null: this process alone
+};
+
+TrainSummary train_as_asked(TrainRequest request, const SessionListener& listener, const TrainListener& trained,
+                            const std::atomic<bool>& stop, const std::function<void()>& begin) {
+  Config& config = request.config;
+  Ranks* const ranks = request.ranks;
+  const std::string& from = request.from;
+  const bool vocoder = config.training.target == "vocoder";
+  const Mode mode =
+      ranks != nullptr ? choose_devices_of(ranks->place(), config, listener) : choose_devices(config, listener);
+  const std::optional<Origin> origin = find_origin(config, request.reset, from);
+  const std::optional<Origin> teacher = find_teacher(config);
+  if (origin && !from.empty()) adopt_settings(config, origin->voice, false, listener);
+  if (teacher) adopt_settings(config, teacher->voice, true, listener);
+  if (teacher && origin && resolve_mel_spec(config).values() != resolve_mel_spec(origin->voice.config).values()) {
+    reject_input("train", "{} was trained on other mels than {} makes", origin->file.string(), teacher->file.string());
+  }
+  if (ranks != nullptr) check_same(*ranks, facts_of(config));
+  std::optional<PlannedCorpus> planned;
+  std::optional<Corpus> validation;
+  VoiceDescription voice;
+  in_turn(ranks, [&] {
+    planned.emplace(open_planned_corpus("train", config, CorpusPart::training, listener));
+    if (ranks == nullptr || ranks->writes()) report_corpus(config.data.train_data, planned->corpus.index, listener);
+    config = fit_settings(config, planned->corpus.index.summary().hours(), !from.empty());
+    voice = describe_voice(config, planned->corpus, origin ? &origin->voice : nullptr);
+    if (vocoder) voice.speakers.clear(), voice.languages.clear();
+    const VoiceDescription& spoken_by = teacher ? teacher->voice : voice;
+    planned->corpus.vocabulary = spoken_by.vocabulary;
+    planned->corpus.number_as(spoken_by.speakers, spoken_by.languages);
+    validation = open_validation_corpus(config, planned->corpus, listener);
+    if (validation) validation->number_as(voice.speakers, voice.languages);
+  });
+  if (ranks != nullptr) check_same(*ranks, facts_of(planned->corpus));
+  settle_batch_size(config, planned->corpus, mode, request.reset, ranks != nullptr ? ranks->place().count : 1,
+                    listener);
+  if (ranks != nullptr) check_same(*ranks, facts_of(config));  // as fitted to this machine
+  begin();
+  TrainInput input{config, planned->corpus, validation ? &*validation : nullptr, mode, request.reset, voice};
+  if (origin && !from.empty()) input.from = origin->file, input.origin = &origin->voice;
+  if (teacher) input.teacher = teacher->file;
+  input.ranks = ranks;
+  return train(input, trained, stop);
+}
+
 }  // namespace
 
 TrainSummary train_session(Config config, bool reset, const std::string& from, const SessionListener& listener,
@@ -103,34 +191,19 @@ TrainSummary train_session(Config config, bool reset, const std::string& from, c
   if (config.training.optimization_level == "experimental") {
     listener.alert("--optimization-level experimental is the same as enhanced: nothing is on trial");
   }
-  const bool vocoder = config.training.target == "vocoder";
-  if (!vocoder && !config.training.adversarial) {
+  if (config.training.target != "vocoder" && !config.training.adversarial) {
     reject_input("train", "training.adversarial is for vocoders", way_out("add --target vocoder, or leave it out"));
   }
-  const Mode mode = choose_devices(config, listener);
-  const std::optional<Origin> origin = find_origin(config, reset, from);
-  const std::optional<Origin> teacher = find_teacher(config);
-  if (origin && !from.empty()) adopt_settings(config, origin->voice, false, listener);
-  if (teacher) adopt_settings(config, teacher->voice, true, listener);
-  if (teacher && origin && resolve_mel_spec(config).values() != resolve_mel_spec(origin->voice.config).values()) {
-    reject_input("train", "{} was trained on other mels than {} makes", origin->file.string(), teacher->file.string());
+  const std::optional<RankPlace> place = find_rank();
+  if (!place) return train_as_asked({config, reset, from, nullptr}, listener, trained, stop, begin);
+  Ranks ranks(*place, fmt::format("version {}", program_version()), config.training.rank_timeout);
+  try {
+    return train_as_asked({config, reset, from, &ranks}, quiet(listener, place->rank), quiet(trained, place->rank),
+                          stop, begin);
+  } catch (const std::exception& error) {
+    ranks.leave(error.what());
+    throw;
   }
-  PlannedCorpus planned = open_planned_corpus("train", config, CorpusPart::training, listener);
-  report_corpus(config.data.train_data, planned.corpus.index, listener);
-  config = fit_settings(config, planned.corpus.index.summary().hours(), !from.empty());
-  VoiceDescription voice = describe_voice(config, planned.corpus, origin ? &origin->voice : nullptr);
-  if (vocoder) voice.speakers.clear(), voice.languages.clear();
-  const VoiceDescription& spoken_by = teacher ? teacher->voice : voice;
-  planned.corpus.vocabulary = spoken_by.vocabulary;
-  planned.corpus.number_as(spoken_by.speakers, spoken_by.languages);
-  std::optional<Corpus> validation = open_validation_corpus(config, planned.corpus, listener);
-  if (validation) validation->number_as(voice.speakers, voice.languages);
-  settle_batch_size(config, planned.corpus, mode, reset, listener);
-  begin();
-  TrainInput input{config, planned.corpus, validation ? &*validation : nullptr, mode, reset, voice};
-  if (origin && !from.empty()) input.from = origin->file, input.origin = &origin->voice;
-  if (teacher) input.teacher = teacher->file;
-  return train(input, trained, stop);
 }
 
 }  // namespace myxtts

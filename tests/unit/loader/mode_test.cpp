@@ -109,5 +109,20 @@ TEST(ModeTest, a_device_that_is_not_there_is_an_error) {
   EXPECT_THROW(choose_mode(with(-1, -1, "cuda"), gpus(0)), Error);
 }
 
+TEST(Mode, processes_of_a_machine_share_its_gpus) {
+  int first = -1;
+  EXPECT_EQ(own_devices(gpus(8), 0, 1, first).count, 8);
+  EXPECT_EQ(first, 0);
+  for (int process = 0; process < 4; ++process) {
+    EXPECT_EQ(own_devices(gpus(4), process, 4, first).count, 1);
+    EXPECT_EQ(first, process);
+    EXPECT_EQ(own_devices(gpus(8), process, 4, first).count, 2);  // for --data-gpu 0 --model-gpu 1
+    EXPECT_EQ(first, 2 * process);
+    EXPECT_EQ(own_devices(gpus(2), process, 4, first).count, 1);
+    EXPECT_EQ(first, process % 2);
+  }
+  EXPECT_EQ(own_devices(gpus(0), 1, 2, first).count, 0);
+}
+
 }  // namespace
 }  // namespace myxtts

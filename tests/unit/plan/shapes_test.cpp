@@ -138,5 +138,24 @@ TEST(Shapes, speakers_are_balanced_by_repeating_clips) {
   EXPECT_EQ(heard(0.7), heard(0.7));
 }
 
+TEST(SharedShapes, have_batches_that_ranks_divide_equally) {
+  DataConfig data;
+  data.batch_frames = 1000;
+  ShapePlan plan;
+  plan.shapes = plan.validation = {{8, 96, 10, {}}, {8, 200, 5, {}}};
+  ShapePlan shared = plan;
+  share_among_ranks(shared, data, 4);
+  EXPECT_EQ(shared.shapes[0].batch_size, 8);
+  EXPECT_EQ(shared.shapes[1].batch_size, 4);
+  EXPECT_EQ(shared.validation[1].batch_size, 4);
+  shared = plan;
+  share_among_ranks(shared, data, 1);
+  EXPECT_EQ(shared.shapes[0].batch_size, 10);
+  EXPECT_THROW(share_among_ranks(shared, data, 8), Error);  // more ranks than clips in the longest shape
+  data.batch_frames = 0;
+  EXPECT_THROW(share_among_ranks(plan, data, 4), Error);  // a fixed batch size is not changed
+  share_among_ranks(plan, data, 5);
+}
+
 }  // namespace
 }  // namespace myxtts

@@ -62,7 +62,7 @@ TEST_P(DividedBatch, has_the_losses_and_gradients_of_the_whole) {
   const VoiceTrainable voice(spec_of(GetParam()), {}, true, /*dropout=*/0.3);
   const TensorMap batch = make_batch(GetParam());
   TensorMap noise = voice.make_noise(batch);
-  voice.draw_noise(noise, seeded_generator(at::kCPU, 7));
+  voice.draw_noise(noise, seeded_generator(at::kCPU, 7), {});
   // Not the initial weights: with them the decoder is the identity.
   const at::Tensor flat =
       voice.groups().front().layout->initial(1) +
@@ -74,6 +74,51 @@ TEST_P(DividedBatch, has_the_losses_and_gradients_of_the_whole) {
     const Result divided = result_of(voice, flat, parts);
     expect_same(divided.losses, whole.losses);
     expect_same(divided.gradients, whole.gradients);
+  }
+}
+
+// The rows that a rank has, as its loader makes them: references are as many on every rank, and those beyond the whole
+// batch's are empty.
+Trainable::Part part_of_rank(const VoiceTrainable& voice, const TensorMap& batch, int64_t rank, int64_t ranks) {
+  Trainable::Part part;
+  for (const auto& [name, tensor] : batch) {
+    at::Tensor own = tensor.slice(0, rank, tensor.size(0), ranks).contiguous();
+    const int64_t heard_here = (heard + ranks - 1) / ranks;
+    if (name.starts_with("reference") && own.size(0) < heard_here) {
+      std::vector<int64_t> sizes = own.sizes().vec();
+      sizes[0] = heard_here - own.size(0);
+      own = at::cat({own, at::zeros(sizes, own.options())});
+    }
+    part.batch.add(name, own);
+  }
+  for (const auto& [name, count] : voice.counts(batch)) part.batch.add(name, count);
+  part.batch.rows = {rank, ranks};
+  part.noise = voice.make_noise(part.batch);
+  voice.draw_noise(part.noise, seeded_generator(at::kCPU, 7), part.batch.rows);
+  return part;
+}
+
+TEST_P(DividedBatch, adds_up_over_ranks_and_over_the_parts_of_each) {
+  const VoiceTrainable voice(spec_of(GetParam()), {}, true, /*dropout=*/0.3);
+  const TensorMap batch = make_batch(GetParam());
+  TensorMap noise = voice.make_noise(batch);
+  voice.draw_noise(noise, seeded_generator(at::kCPU, 7), {});
+  const at::Tensor flat =
+      voice.groups().front().layout->initial(1) +
+      at::randn({voice.groups().front().layout->elements()}, at::make_generator<at::CPUGeneratorImpl>(5)) * 0.05;
+  const Result whole = result_of(voice, flat, {{batch, noise}});
+  for (const int64_t ranks : {2, 3}) {
+    std::vector<Trainable::Part> of_ranks, of_parts;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      of_ranks.push_back(part_of_rank(voice, batch, rank, ranks));
+      const auto parts = voice.divided(of_ranks.back().batch, of_ranks.back().noise, 2);
+      of_parts.insert(of_parts.end(), parts.begin(), parts.end());
+    }
+    for (const auto& parts : {of_ranks, of_parts}) {
+      const Result divided = result_of(voice, flat, parts);
+      expect_same(divided.losses, whole.losses);
+      expect_same(divided.gradients, whole.gradients);
+    }
   }
 }
 

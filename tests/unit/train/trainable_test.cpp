@@ -40,7 +40,10 @@ class ToyGan : public Trainable {
     return {{"mel", at::zeros({shape.rows, shape.mel_frames, 1}, at::TensorOptions(at::kFloat).device(device))}};
   }
   TensorMap make_noise(const TensorMap& batch) const override { return {{"noise", at::empty_like(batch["mel"])}}; }
-  void draw_noise(TensorMap& noise, at::Generator generator) const override { noise["noise"].normal_(0, 1, generator); }
+  void draw_noise(TensorMap& noise, at::Generator generator, const RowPlace&) const override {
+    noise["noise"].normal_(0, 1, generator);
+  }
+  TensorMap counts(const TensorMap&) const override { return {}; }
   std::vector<at::Tensor> losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
                                  const TensorMap& noise, const Inspect&) const override {
     const at::Tensor made = at::linear(noise["noise"], weights[1][0], weights[1][1]);

@@ -1,0 +1,7 @@
+#include "base/version.h"
+
+namespace myxtts {
+
+const char* program_version() { return MYXTTS_VERSION; }
+
+}  // namespace myxtts

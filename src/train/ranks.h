@@ -1,0 +1,72 @@
+// The ranks of a run: processes that each compute some rows of every batch. They meet at a store, exchange messages
+// through a backend of c10d, and all call the same functions here in the same order. The thread that trains.
+//
+// When a rank is lost, the functions of the others throw an Error that names it.
+#pragma once
+
+#include "model/dropout.h"
+#include "train/rank_place.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace c10d {
+class Backend;
+class Store;
+class Work;
+}  // namespace c10d
+
+namespace myxtts {
+
+class Ranks {
+ public:
+  // Waits for all of them. They must be of the same version. `timeout_s`: for the meeting, and for each message.
+  Ranks(const RankPlace& place, const std::string& version, double timeout_s);
+  ~Ranks();
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  const RankPlace& place() const { return place_; }
+  bool writes() const { return place_.rank == 0; }
+  RowPlace rows() const { return {place_.rank, place_.count}; }
+
+  // In place. Summed in an order that is the same on every rank, so the result is too. What lies on a GPU crosses host
+  // memory, in float.
+  void sum(at::Tensor& values);
+  void broadcast(at::Tensor& values);                        // rank 0's
+  std::vector<std::string> gather(const std::string& text);  // every rank's, on every rank
+  void wait_for_all();                                       // however long it takes; a rank that is lost still ends it
+
+  // The others hear why this one ends. To be called before it is destroyed because of an error.
+  void leave(const std::string& why) noexcept;
+
+  double waited_s() const { return waited_s_; }  // in sum(): for slower ranks, and for the messages
+
+ private:
+  void meet(const std::string& version);
+  void stay_until_heard(const std::string& what);
+  void beat();
+  void finish(const std::function<c10::intrusive_ptr<c10d::Work>()>& start);
+  [[noreturn]] void lost(const std::string& reason);
+
+  const RankPlace place_;
+  const double timeout_s_;
+  c10::intrusive_ptr<c10d::Store> store_, heart_store_;
+  c10::intrusive_ptr<c10d::Backend> backend_;
+  double waited_s_ = 0;
+  // Shows that this process lives, on a connection of its own.
+  std::thread heart_;
+  std::mutex mutex_;
+  std::condition_variable ends_;
+  bool ended_ = false;
+};
+
+}  // namespace myxtts
