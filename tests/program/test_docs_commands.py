@@ -110,14 +110,20 @@ def clone(myxtts, voice, tmp_path_factory):
     return folder
 
 
+def link_or_copy(source, target):
+    """Weights are never written in place: a link will do, and gigabytes stay unwritten."""
+    (os.link if source.endswith(".safetensors") else shutil.copy2)(source, target)
+
+
 @pytest.fixture
 def place(clone, tmp_path):
     """A fresh copy of the clone, with the repository's own files beside it."""
-    shutil.copytree(clone, tmp_path, symlinks=True, dirs_exist_ok=True)
+    shutil.copytree(clone, tmp_path, symlinks=True, dirs_exist_ok=True, copy_function=link_or_copy)
     for path in ROOT.iterdir():
         if not (tmp_path / path.name).exists() and path.name != ".git":
             (tmp_path / path.name).symlink_to(path)
-    return tmp_path
+    yield tmp_path
+    shutil.rmtree(tmp_path)
 
 
 def environment(place):
