@@ -19,7 +19,7 @@ STEPS = 50
 FEW = 12  # where it is not about how long ranks stay equal
 CONFIG = """
 data: {text_tokens: characters, num_workers: 1, metadata_format: id|speaker|text}
-training: {log_every: 1, validate_every: 25, checkpoint_every: 25, learning_rate: 0.0003, warmup_steps: 10, dropout: 0.1, seed: 3}
+training: {log_every: 1, validate_every: 25, checkpoint_every: 25, keep_checkpoints: 2, learning_rate: 0.0003, warmup_steps: 10, dropout: 0.1, seed: 3}
 """
 # Large tensors come and go in every step; so their memory does not go back to the system each time.
 ALONE = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 32)} | {key: value for key, value in os.environ.items() if not re.match("RANK|LOCAL_|WORLD_|MASTER_|SLURM_|TORCHELASTIC_|GLOO_", key)}
@@ -47,6 +47,15 @@ def tiny(tmp_path_factory):
     (folder / "impatient.yaml").write_text(CONFIG.replace("25", "4").replace("seed: 3", "seed: 3, rank_timeout: 20"))
     (folder / "hasty.yaml").write_text(CONFIG.replace("seed: 3", "seed: 3, rank_timeout: 3"))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def tidy(tiny):
+    """Checkpoints are large: what a test leaves behind goes, but for what others compare with."""
+    yield
+    for run in tiny.iterdir():
+        if run.is_dir() and run.name not in ("corpus", "whole", "few"):
+            shutil.rmtree(run)
 
 
 def arguments(tiny, run, *more, steps=STEPS, config="config.yaml", corpus="corpus"):
