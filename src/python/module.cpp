@@ -33,7 +33,7 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 
 NB_MODULE(_core, module) {
   module.doc() = "The loader, the mels and the diagnosis of MyXTTS; see the package around it.";
-  module.attr("__version__") = program_version();
+  module.attr("__version__") = myxtts::program_version();
   nb::set_leak_warnings(false);  // a program may end with batches in its globals
   nb::register_exception_translator(myxtts::translate);
   myxtts::bind_array(module);
