@@ -18,7 +18,7 @@ test: build ## build the tests and run them: units, the Python package and the p
 check: build ## lint, the unit tests under the sanitizers, a short fuzzing
 	@tools/check
 
-bench: build ## the figures behind the README's claims, on this machine
+bench: build ## measure the README's claims on this machine
 	@tools/bench
 
 fuzz: ## feed every parser what nobody would write, a minute each

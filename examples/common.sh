@@ -1,4 +1,4 @@
-# What the examples share; each sources it. It is no example.
+# What the examples share; each sources it. It is not an example itself.
 # MYXTTS: the program; CORPUS: the corpus to train on, made if it is not there; STEPS: how long to train.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Why would the GPU wait? Both diagnoses, before any training, and a page. A finding is no failure of the example.
+# Why would the GPU wait? Both diagnoses, before any training, and a page. A finding does not fail the example.
 source "$(dirname "$0")/common.sh"
 found() { run "$@" || [ $? = 1 ]; }
 mkdir -p "$RUNS"

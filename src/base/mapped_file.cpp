@@ -41,7 +41,7 @@ void fill_missing_pages(int signal, siginfo_t* info, void* context) {
     if (at < begin || at >= end) continue;
     const uintptr_t into_page = at % static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
     range->cut = true;
-    // The bare call: a sanitizer's own mmap is no function for a signal handler.
+    // The bare call: a sanitizer's own mmap is not safe in a signal handler.
     const int64_t zeros = ::syscall(SYS_mmap, address - into_page, end - at + into_page, int64_t{PROT_READ},
                                     int64_t{MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED}, int64_t{-1}, int64_t{0});
     errno = saved_errno;

@@ -40,7 +40,7 @@ int run_bench_mel(const MelBench& bench, const std::string& json_file, const Con
 }  // namespace
 
 void add_bench_command(CLI::App& app, Program& program) {
-  CLI::App* bench = app.add_subcommand("bench", "the figures behind the README's claims, measured here");
+  CLI::App* bench = app.add_subcommand("bench", "measure the README's claims on this machine");
   bench->require_subcommand(1);
   const auto options = std::make_shared<MelBench>();
   CLI::App* mel = bench->add_subcommand("mel", "log-mel alone, samples in memory, with the limit beside it");

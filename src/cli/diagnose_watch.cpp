@@ -17,7 +17,7 @@ namespace myxtts {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Figure = std::optional<double> GpuSample::*;
+using Metric = std::optional<double> GpuSample::*;
 
 struct Options {
   int gpu = 0;
@@ -44,7 +44,7 @@ class InterruptGuard {
   Handler before_int_, before_term_;
 };
 
-constexpr std::pair<const char*, Figure> csv_columns[] = {{"utilisation_percent", &GpuSample::utilisation_percent},
+constexpr std::pair<const char*, Metric> csv_columns[] = {{"utilisation_percent", &GpuSample::utilisation_percent},
                                                           {"sm_active_percent", &GpuSample::sm_active_percent},
                                                           {"tensor_active_percent", &GpuSample::tensor_active_percent},
                                                           {"memory_used_mb", &GpuSample::memory_used_mb},
@@ -55,18 +55,18 @@ constexpr std::pair<const char*, Figure> csv_columns[] = {{"utilisation_percent"
                                                           {"pcie_to_gpu_mb_s", &GpuSample::pcie_to_gpu_mb_s},
                                                           {"pcie_from_gpu_mb_s", &GpuSample::pcie_from_gpu_mb_s}};
 
-// One row a sample; a figure that the card does not report is an empty cell.
+// One row per sample; a metric that the card does not report is an empty cell.
 class CsvFile {
  public:
   explicit CsvFile(const std::string& path) : file_(path) {
     std::string header = "time_s";
-    for (const auto& [name, figure] : csv_columns) header += fmt::format(",{}", name);
+    for (const auto& [name, metric] : csv_columns) header += fmt::format(",{}", name);
     write(header + ",throttled\n");
   }
   void add(const TimedSample& sample) {
     std::string row = fmt::format("{:.4f}", sample.at_s);
-    for (const auto& [name, figure] : csv_columns) {
-      const std::optional<double>& value = sample.gpu.*figure;
+    for (const auto& [name, metric] : csv_columns) {
+      const std::optional<double>& value = sample.gpu.*metric;
       row += value ? fmt::format(",{:.6g}", *value) : ",";
     }
     write(fmt::format("{},\"{}\"\n", row, sample.gpu.throttled));
@@ -105,7 +105,7 @@ Watched watch(GpuReadings& gpu, const Options& options, const Each& each) {
     sample.at_s = clock.seconds();
     sample.gpu = gpu.sample();
     watched.sampling_s += asking.seconds(), ++watched.sampled;
-    if (!sample.gpu.pcie_to_gpu_mb_s) {  // the card does not count: once a second the driver does, for 40 ms
+    if (!sample.gpu.pcie_to_gpu_mb_s) {  // the card does not count: once per second the driver does, for 40 ms
       if (sample.at_s - pcie_at_s >= 1) pcie = gpu.measure_pcie(), pcie_at_s = sample.at_s;
       sample.gpu.pcie_to_gpu_mb_s = pcie.to_gpu_mb_s, sample.gpu.pcie_from_gpu_mb_s = pcie.from_gpu_mb_s;
     }
@@ -114,10 +114,10 @@ Watched watch(GpuReadings& gpu, const Options& options, const Each& each) {
   return watched;
 }
 
-std::optional<SummaryStats> figures(const Watched& watched, Figure figure) {
+std::optional<SummaryStats> summary_of(const Watched& watched, Metric metric) {
   std::vector<double> values;
   for (const TimedSample& sample : watched.samples) {
-    if (const auto& value = sample.gpu.*figure) values.push_back(*value);
+    if (const auto& value = sample.gpu.*metric) values.push_back(*value);
   }
   return values.empty() ? std::nullopt : std::optional(summarize(values));
 }
@@ -135,12 +135,12 @@ std::map<std::string, double> throttling(const Watched& watched) {
 
 Json as_json(const Options& options, const GpuReadings& gpu, const Watched& watched, const WatchVerdict& verdict) {
   const auto known = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
-  const auto mean = [&](Figure figure) {
-    const auto spread = figures(watched, figure);
+  const auto mean = [&](Metric metric) {
+    const auto spread = summary_of(watched, metric);
     return spread ? Json(spread->mean) : Json();
   };
-  const auto most = [&](Figure figure) {
-    const auto spread = figures(watched, figure);
+  const auto most = [&](Metric metric) {
+    const auto spread = summary_of(watched, metric);
     return spread ? Json(spread->max) : Json();
   };
   const SummaryStats& use = verdict.utilisation;

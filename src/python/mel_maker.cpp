@@ -147,7 +147,7 @@ nb::object exported_by(const nb::object& given) {
 SharedArray compute(MelMaker& self, const nb::object& given, int sample_rate) {
   nb::ndarray<nb::ro> array;
   if (!nb::try_cast(exported_by(given), array)) {
-    reject_input("mel", "a {} is no array", nb::cast<std::string>(nb::str(given.type().attr("__name__"))),
+    reject_input("mel", "a {} is not an array", nb::cast<std::string>(nb::str(given.type().attr("__name__"))),
                  way_out("give samples as a NumPy array, a tensor, or anything with a buffer or DLPack"));
   }
   if (array.ndim() < 1 || array.ndim() > 2) {

@@ -19,7 +19,7 @@ constexpr const char* servers_fault = "server_error";
 
 constexpr Kind kinds[] = {
     {400, callers_fault, "invalid_request",
-     "the request is no HTTP that this server reads; check its first line and headers"},
+     "this server cannot read the request as HTTP; check its first line and headers"},
     {404, callers_fault, "not_found",
      "there is nothing at this address; speech is at POST /v1/audio/speech, the page at /"},
     {405, callers_fault, "method_not_allowed", "this address takes another method; the header Allow names it"},

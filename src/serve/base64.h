@@ -7,7 +7,7 @@
 
 namespace myxtts {
 
-// The bytes; nothing if `text` is no base64: another character, a line break, or padding that is missing.
+// The bytes; nothing if `text` is not base64: another character, a line break, or padding that is missing.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace myxtts

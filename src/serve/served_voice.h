@@ -33,7 +33,7 @@ struct ServedVoice {
 // Throws Error that names the field if the voice cannot do what is asked: nobody of that name, no such language.
 void check_request(const SpeechRequest& request, const VoiceFacts& voice);
 
-// The clip of a request, decoded in memory. Throws Error if it is no sound, or longer than the limit.
+// The clip of a request, decoded in memory. Throws Error if it is not sound, or longer than the limit.
 std::optional<Clip> decode_reference(const SpeechRequest& request, const RequestLimits& limits);
 
 // Borrows the synthesizer. In builds with libtorch.

@@ -29,9 +29,9 @@ void check_name(const std::string& name) {
   if (std::ranges::find(known, name) != known.end()) return;
   const std::string shown = name.substr(0, 40), near = nearest(shown, known);
   if (edit_distance(shown, near) <= 2) {
-    reject_input(where, "'{}' is no field of a request", shown, way_out("did you mean '{}'?", near));
+    reject_input(where, "'{}' is not a field of a request", shown, way_out("did you mean '{}'?", near));
   }
-  reject_input(where, "'{}' is no field of a request", shown, way_out("there are {}", fmt::join(known, ", ")));
+  reject_input(where, "'{}' is not a field of a request", shown, way_out("there are {}", fmt::join(known, ", ")));
 }
 
 // The body as one flat object. Its names are checked while it is read, so that nothing large or deep is ever built.
@@ -53,7 +53,7 @@ Json read_object(std::string_view body) {
   try {
     Json object = Json::parse(body.begin(), body.end(), check);
     if (!object.is_object()) {
-      reject_input(where, "the body is JSON, but no object", way_out("send {}", R"({"input": "..."})"));
+      reject_input(where, "the body is JSON, but not an object", way_out("send {}", R"({"input": "..."})"));
     }
     return object;
   } catch (const Json::parse_error& error) {
@@ -67,7 +67,7 @@ Json read_object(std::string_view body) {
 // Each takes a field only if it is there.
 void take(const Json& object, const char* name, std::string& into) {
   if (!object.contains(name)) return;
-  if (!object[name].is_string()) reject_input(where, "'{}' is no text", name, way_out("put it in quotation marks"));
+  if (!object[name].is_string()) reject_input(where, "'{}' is not a string", name, way_out("put it in quotation marks"));
   into = object[name].get<std::string>();
 }
 
@@ -133,7 +133,7 @@ std::string decoded_reference(const std::string& base64, const RequestLimits& li
   }
   std::optional<std::string> clip = decode_base64(base64);
   if (!clip || clip->empty()) {
-    reject_input(where, "'reference' is no clip in base64",
+    reject_input(where, "'reference' is not a clip in base64",
                  way_out("encode the bytes of the file, without line breaks"));
   }
   return *std::move(clip);

@@ -11,7 +11,7 @@ namespace myxtts {
 // Punctuation that a phoneme token stands for, the same in every script: , . ; : ! ?
 // Persian and CJK marks become their Latin counterparts.
 
-// The one that a letter of any script stands for; 0 if it is no such mark.
+// The one that a letter of any script stands for; 0 if it is not such a mark.
 char clause_mark(char32_t letter);
 
 struct Clause {

@@ -18,7 +18,7 @@ struct RankPlace {
 };
 
 // None: one process. `variable` returns null for one that is not set. Throws Error with the variable that is missing or
-// is no number.
+// is not a number.
 std::optional<RankPlace> find_rank(const std::function<const char*(const char*)>& variable);
 std::optional<RankPlace> find_rank();  // in this process's environment
 

@@ -43,7 +43,7 @@ StepTimes measure_step(const StepBench& bench);
 struct VaryingTimes {
   std::vector<double> step_ms;  // from step to step; the host never waits
   double capture_s = 0;
-  double flop = 0;     // of a step, on average: the matrix products over what is no padding
+  double flop = 0;     // of a step, on average: the matrix products over what is not padding
   double audio_s = 0;  // in all steps, at 22,050 Hz and 256 samples a frame
   double padding = 0;  // share of the frames
   int64_t parameters = 0, shapes = 0, captures = 0;

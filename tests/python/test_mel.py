@@ -67,7 +67,7 @@ def test_what_is_no_samples_is_refused(tmp_path):
         (np.zeros((2, 2, 1000), np.float32), "3 dimensions"),
         (np.zeros(1000, np.int64), "of this type"),
         (np.zeros(0, np.float32), "no samples"),
-        ([0.0, 1.0], "a list is no array"),
+        ([0.0, 1.0], "a list is not an array"),
     ]:
         with pytest.raises(myxtts.Error, match=complaint):
             myxtts.mel(given)

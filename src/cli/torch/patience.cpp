@@ -19,7 +19,7 @@ void wait_without_spinning() {
   std::vector<char*> arguments;
   for (size_t at = 0; at < line.size(); at = line.find('\0', at) + 1) arguments.push_back(line.data() + at);
   arguments.push_back(nullptr);
-  execv("/proc/self/exe", arguments.data());  // where it fails, the program goes on as it is
+  execv("/proc/self/exe", arguments.data());  // if it fails, the program continues as it is
 }
 
 }  // namespace myxtts

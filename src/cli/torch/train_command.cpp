@@ -126,7 +126,7 @@ void add_train_command(CLI::App& app, Program& program) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("train", "train a voice; resumes automatically if an earlier run stopped");
   command->add_flag("--resume", options->resume, "resume from the newest checkpoint (the default)");
-  command->add_flag("--reset-training", options->reset, "put an earlier run aside, deleting nothing, and begin anew");
+  command->add_flag("--reset-training", options->reset, "move an earlier run to DIR.before-N and start anew");
   command->add_option("--from", options->from, "a voice whose weights to begin with: a checkpoint, or a folder of them")
       ->type_name("FILE");
   add_json_option(*command, program);

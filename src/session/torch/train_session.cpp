@@ -38,7 +38,7 @@ std::optional<Corpus> open_validation_corpus(const Config& config, const Corpus&
   return open_corpus_at(config.data.val_data, other, options, listener);
 }
 
-// The voice that a run goes on with: its own checkpoint, or the one to begin with.
+// The voice that a run continues: its own checkpoint, or the one to begin with.
 struct Origin {
   std::filesystem::path file;
   VoiceDescription voice;

@@ -51,12 +51,12 @@ TEST(SpeechRequest, names_what_is_wrong_in_it) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "not JSON"},
       {"{", "not JSON"},
-      {"[]", "no object"},
-      {"\"text\"", "no object"},
+      {"[]", "not an object"},
+      {"\"text\"", "not an object"},
       {"{}", "'input' is missing"},
       {R"({"input": ""})", "'input' is missing"},
-      {R"({"input": 3})", "'input' is no text"},
-      {R"({"input": null})", "'input' is no text"},
+      {R"({"input": 3})", "'input' is not a string"},
+      {R"({"input": null})", "'input' is not a string"},
       {R"({"input": "a"} x)", "not JSON"},
       {"{\"input\": \"\xFF\"}", "not JSON"},
       {"{\"input\": \"a\nb\"}", "not JSON"},
@@ -64,7 +64,7 @@ TEST(SpeechRequest, names_what_is_wrong_in_it) {
       {R"({"input": "a\u0000b"})", "control character U+0000"},
       {R"({"input": "a\u001bb"})", "control character U+001B"},
       {R"({"input": "a", "inptu": "b"})", "did you mean 'input'"},
-      {R"({"input": "a", "instructions": "b"})", "'instructions' is no field"},
+      {R"({"input": "a", "instructions": "b"})", "'instructions' is not a field"},
       {R"({"input": "a", "input": "b"})", "'input' is in the request twice"},
       {R"({"input": "a", "voice": {"id": "b"}})", "a list or an object"},
       {R"({"input": ["a"]})", "a list or an object"},
@@ -79,8 +79,8 @@ TEST(SpeechRequest, names_what_is_wrong_in_it) {
       {R"({"input": "a", "steps": 65})", "'steps' is 65"},
       {R"({"input": "a", "temperature": 3})", "'temperature' is 3"},
       {R"({"input": "a", "guidance": -1})", "'guidance' is -1"},
-      {R"({"input": "a", "reference": "?"})", "'reference' is no clip in base64"},
-      {R"({"input": "a", "reference": ""})", "'reference' is no clip in base64"},
+      {R"({"input": "a", "reference": "?"})", "'reference' is not a clip in base64"},
+      {R"({"input": "a", "reference": ""})", "'reference' is not a clip in base64"},
   };
   for (const auto& [body, must_say] : cases) {
     EXPECT_NE(refusal(body).find(must_say), std::string::npos) << body << "\n" << refusal(body);
