@@ -45,7 +45,9 @@ def python():
         preloads = [path for path in (os.environ.get("LD_PRELOAD"), preload) if path]
         environment = dict(os.environ) | ({"LD_PRELOAD": ":".join(preloads)} if preloads else {})
         command = [sys.executable, "-X", "faulthandler", "-c", code, *map(str, arguments)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        # A shell's background jobs ignore Ctrl-C, and so would all that they start.
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
             lines = ""
             while interrupt_at is not None:
                 line = process.stdout.readline()
