@@ -56,7 +56,7 @@ const Words persian = {.key = "کلید",
                        .old_name = "نام قدیمی: {}",
                        .only_file = "فقط از فایل: {}.",
                        .default_is = "؛ پیش‌فرض {}",
-                       .flag_is = "؛ گزینه {}"};
+                       .flag_is = "؛ گزینه‌ی {}"};
 
 template <typename... Values>
 std::string say(const char* pattern, const Values&... values) {

@@ -47,9 +47,9 @@ No version normalises text as `myxtts synth` does: write out numbers, dates and 
 
 این پوشه را MyXTTS ساخته است: زبان `{0}`، نرخ نمونه‌برداری {1} هرتز.
 
-فایل `model.onnx` از توکن‌ها log-mel می‌سازد، `vocoder.onnx` از log-mel صدا، و `tokens.txt` واج‌هایی را دارد که این صدا می‌شناسد. `phonemes.py` با برنامه‌ی espeak-ng متن را به واج تبدیل می‌کند.
+فایل `model.onnx` از توکن‌ها لاگ‌مل می‌سازد، `vocoder.onnx` از لاگ‌مل صدا، و `tokens.txt` واج‌هایی را دارد که این صدا می‌شناسد. `phonemes.py` با برنامه‌ی espeak-ng متن را به واج تبدیل می‌کند.
 
-برای شنیدن، `pip install sherpa-onnx` و `apt-get install espeak-ng` را اجرا کنید و سپس پنج خط بالا را در همین پوشه. مقدار `noise_scale` همان temperature است: {4} پیش‌فرض `myxtts synth` است و پیش‌فرض خود sherpa-onnx، یعنی 1، زبرتر به گوش می‌رسد. با `speed=2` گفتار دو برابر تند می‌شود و `sid` شماره‌ی گوینده است.
+برای شنیدن، `pip install sherpa-onnx` و `apt-get install espeak-ng` را اجرا کنید و سپس پنج خط بالا را در همین پوشه. مقدار `noise_scale` همان temperature است: {4} پیش‌فرض `myxtts synth` است و پیش‌فرض خود sherpa-onnx، یعنی 1، خشن‌تر به گوش می‌رسد. با `speed=2` گفتار دو برابر تند می‌شود و `sid` شماره‌ی گوینده است.
 
 همین فایل‌ها در Android، iOS، Raspberry Pi و مرورگر هم کار می‌کنند. نسخه‌ی 2 آنجا واژه‌نامه (`lexicon.txt`) می‌خواهد که `myxtts export --words FILE` می‌سازد؛ نسخه‌ی 1 خودش espeak-ng دارد و پوشه‌ی داده‌ی آن را با `data_dir` می‌گیرد. هیچ‌کدام متن را مانند `myxtts synth` نرمال نمی‌کنند: عددها، تاریخ‌ها و کوته‌نوشت‌ها را با حروف بنویسید.
 
