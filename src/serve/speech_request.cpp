@@ -67,7 +67,8 @@ Json read_object(std::string_view body) {
 // Each takes a field only if it is there.
 void take(const Json& object, const char* name, std::string& into) {
   if (!object.contains(name)) return;
-  if (!object[name].is_string()) reject_input(where, "'{}' is not a string", name, way_out("put it in quotation marks"));
+  if (!object[name].is_string())
+    reject_input(where, "'{}' is not a string", name, way_out("put it in quotation marks"));
   into = object[name].get<std::string>();
 }
 

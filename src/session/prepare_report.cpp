@@ -121,8 +121,8 @@ std::vector<std::string> PrepareReport::lines() const {
                               counted(summary_.speakers.size(), "speaker"),
                               counted(summary_.symbols.size(), "symbol")));
   if (summary_.speaker_times.size() > 1) add_speakers(lines);
-  lines.push_back(fmt::format("  log-mel mean {:.3f}, std {:.3f} (of {} clips)", summary_.mel_mean,
-                              summary_.mel_std, summary_.mel_measured_clips));
+  lines.push_back(fmt::format("  log-mel mean {:.3f}, std {:.3f} (of {} clips)", summary_.mel_mean, summary_.mel_std,
+                              summary_.mel_measured_clips));
   lines.emplace_back();
   lines.push_back(fmt::format("mel frames ({})", corpus_.mel.name));
   for (const auto& [from, count] : frames_) {
