@@ -2,11 +2,10 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 
 #include <cstring>
 #include <optional>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -99,7 +98,7 @@ std::string to_text(const CorpusSummary& summary) {
 }
 
 CorpusSummary summary_from(std::string_view text) {
-  const Json json = Json::parse(text);
+  const Json json = parse_json(text);
   CorpusSummary summary;
   summary.rejected = rejected_from(json.at("rejected"));
   summary.truncated = rejected_from(json.at("truncated"));

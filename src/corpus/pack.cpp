@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
+#include "base/lines.h"
 #include "base/workers.h"
 #include "corpus/tar.h"
 
@@ -11,13 +13,12 @@
 #include <limits>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 namespace myxtts {
 namespace fs = std::filesystem;
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;  // for writing: reading takes quadratic time
 
 constexpr const char* index_name = "myxtts-index.jsonl";
 constexpr const char* unfinished_folder = ".packing";
@@ -68,10 +69,14 @@ ShardClip plan_clip(const CorpusClip& clip, bool original) {
   planned.audio_name = clip.id + (original ? extension_of(clip.place) : ".wav");
   planned.text_name = clip.id + ".json";
   try {
-    planned.text_json = Json{{"text", clip.text}, {"speaker", clip.speaker}, {"language", clip.language}}.dump();
+    planned.text_json = OrderedJson{{"text", clip.text}, {"speaker", clip.speaker}, {"language", clip.language}}.dump();
     planned.index_bytes = index_line(planned.packed).size();
   } catch (const Json::exception&) {
     fail("pack", "the id, speaker or text of {} is not UTF-8", clip.place.name());
+  }
+  if (planned.index_bytes > max_line_bytes) {
+    fail("pack", "the id, speaker and text of {} need {} bytes; at most {} are read", clip.place.name(),
+         planned.index_bytes, max_line_bytes);
   }
   return planned;
 }
@@ -210,10 +215,15 @@ uint64_t hash_in(const Json& line) {
 }
 
 PackedClip parse_line(std::string_view text, uint64_t file_bytes) {
-  const Json line = Json::parse(text);
+  if (text.size() > max_line_bytes) {
+    throw std::invalid_argument(fmt::format("the line is longer than {} bytes", max_line_bytes));
+  }
+  std::string problem;
+  const Json line = parse_json(text, &problem);
+  if (!problem.empty()) throw std::invalid_argument(problem);
   PackedClip clip{line.at("id"),
                   line.at("speaker"),
-                  line.value("language", ""),
+                  json_text(line, "language"),
                   line.at("text"),
                   line.at("held_out").get<bool>(),
                   number(line, "first_byte"),

@@ -2,14 +2,13 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/lines.h"
 #include "base/mapped_file.h"
 #include "corpus/pack.h"
 #include "corpus/tar.h"
 
 #include <algorithm>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -49,22 +48,18 @@ CorpusRow metadata_row(std::string_view line, const std::string& format) {
   return row;
 }
 
-std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 CorpusRow manifest_row(std::string_view line, const fs::path& folder) {
   CorpusRow row;
-  const Json json = Json::parse(line, nullptr, false);
+  std::string problem;
+  const Json json = parse_json(line, &problem);
   if (!json.is_object()) {
-    row.problem = RejectionReason{Rejection::bad_row, "the line is not a JSON object"};
+    row.problem = RejectionReason{Rejection::bad_row, "the line is not a JSON object" + (problem.empty() ? "" : ": " + problem)};
     return row;
   }
-  const std::string path = text_of(json, "audio_filepath");
-  row.id = text_of(json, "id").empty() ? fs::path(path).replace_extension().string() : text_of(json, "id");
-  row.text = text_of(json, "text"), row.speaker = text_of(json, "speaker");
-  row.language = text_of(json, "language");
+  const std::string path = json_text(json, "audio_filepath");
+  row.id = json_text(json, "id").empty() ? fs::path(path).replace_extension().string() : json_text(json, "id");
+  row.text = json_text(json, "text"), row.speaker = json_text(json, "speaker");
+  row.language = json_text(json, "language");
   if (const auto seconds = json.find("duration"); seconds != json.end() && seconds->is_number()) {
     row.seconds = seconds->get<double>();
   }
@@ -118,13 +113,13 @@ class ShardRows {
     } else if (ending == "txt" || ending == "normalized.txt" || ending == "json") {
       const std::string content = read(member);
       if (ending == "json") {
-        const Json json = Json::parse(content, nullptr, false);
+        const Json json = parse_json(content);
         if (!json.is_object()) {
           row_.problem = RejectionReason{Rejection::bad_row, fmt::format("{} is not a JSON object", member.name)};
           return;
         }
-        if (row_.text.empty()) row_.text = text_of(json, "text");
-        row_.speaker = text_of(json, "speaker"), row_.language = text_of(json, "language");
+        if (row_.text.empty()) row_.text = json_text(json, "text");
+        row_.speaker = json_text(json, "speaker"), row_.language = json_text(json, "language");
       } else if (row_.text.empty() || ending != "txt") {
         row_.text = content;
       }

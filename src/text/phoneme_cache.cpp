@@ -1,11 +1,10 @@
 #include "text/phoneme_cache.h"
 
 #include "base/files.h"
+#include "base/json.h"
 
 #include <limits>
 #include <sstream>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 
@@ -16,7 +15,7 @@ PhonemeCache read_phoneme_cache(const std::filesystem::path& file) {
   if (file.empty() || !std::filesystem::exists(file)) return cache;
   std::istringstream lines(read_text_file(file, std::numeric_limits<uint64_t>::max()));
   for (std::string line; std::getline(lines, line);) {
-    const json entry = json::parse(line, nullptr, false);
+    const json entry = parse_json(line);
     const auto is_text = [&](const char* key) { return entry.contains(key) && entry[key].is_string(); };
     if (!entry.is_object() || !is_text("language") || !is_text("text") || !is_text("ipa")) continue;
     cache[{entry["language"], entry["text"]}] = entry["ipa"];

@@ -273,6 +273,26 @@ TEST_F(PackFolder, a_lying_index_is_named_with_its_line) {
   }
 }
 
+TEST_F(PackFolder, a_line_of_many_names_is_read_in_linear_time_and_an_overlong_one_is_not) {
+  std::string line = R"({"id":"a","speaker":"","text":"t","held_out":false,"first_byte":0,"bytes":9,)"
+                     R"("xxh64":"0123456789abcdef")";
+  for (int i = 0; line.size() < (1 << 20) - 20; ++i) line += fmt::format(",\"{:x}\":0", i);
+  line += "}";
+  const auto read = [&] {
+    TarWriter writer(folder / "a.tar");
+    writer.add("myxtts-index.jsonl", std::as_bytes(std::span(line)));
+    writer.finish();
+    return read_pack_index(folder / "a.tar");
+  };
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(read().size(), 1U);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  line.append(100, ' ');
+  EXPECT_THROW(read(), Error);
+  clips[0].text.assign(1 << 20, 'x');
+  EXPECT_THROW(pack("long"), Error);
+}
+
 // Reads the index and every clip it names; an Error is the only complaint allowed.
 void read_all(const fs::path& shard) {
   try {
