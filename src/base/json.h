@@ -1,5 +1,5 @@
-// JSON from outside. Every file is parsed here, so that no file can exhaust the stack: copying and comparing deep values
-// recurses. Any thread.
+// JSON from outside. Every file is parsed here, so that no file can exhaust the stack: copying and comparing deep
+// values recurses. Any thread.
 #pragma once
 
 #include <string>

@@ -53,7 +53,8 @@ CorpusRow manifest_row(std::string_view line, const fs::path& folder) {
   std::string problem;
   const Json json = parse_json(line, &problem);
   if (!json.is_object()) {
-    row.problem = RejectionReason{Rejection::bad_row, "the line is not a JSON object" + (problem.empty() ? "" : ": " + problem)};
+    row.problem =
+        RejectionReason{Rejection::bad_row, "the line is not a JSON object" + (problem.empty() ? "" : ": " + problem)};
     return row;
   }
   const std::string path = json_text(json, "audio_filepath");
@@ -166,22 +167,16 @@ std::vector<fs::path> shards_in(const fs::path& folder) {
 
 }  // namespace
 
-std::optional<fs::path> place_outside(const fs::path& real_folder, const fs::path& file) {
-  std::error_code none;
-  fs::path real = fs::weakly_canonical(file, none);
-  if (none) return std::nullopt;  // it cannot be opened either
-  const auto [folder, inside] = std::mismatch(real_folder.begin(), real_folder.end(), real.begin(), real.end());
-  if (folder == real_folder.end()) return std::nullopt;
-  return real;
-}
-
 CorpusLayout find_layout(const fs::path& where) {
   using Kind = CorpusLayout::Kind;
   const fs::path folder = where.has_parent_path() ? where.parent_path() : fs::path(".");
   if (fs::is_regular_file(where)) {
     const std::string ending = where.extension().string();
     if (ending == ".jsonl" || ending == ".json") return {Kind::manifest, folder, {where}};
-    if (ending == ".tar") return {Kind::tar, folder, {where}, is_packed(where)};
+    if (ending == ".tar") {
+      const fs::path shard = fs::is_symlink(where) ? fs::canonical(where) : where;  // its clips lie where it does
+      return {Kind::tar, fs::is_symlink(where) ? shard.parent_path() : folder, {shard}, is_packed(shard)};
+    }
     if (ending == ".csv" || ending == ".txt") return {Kind::metadata, folder, {where}};
     reject_input("corpus", "{} is not a corpus", where.string(),
                  way_out("it may be a folder, a .jsonl manifest, a .csv or a .tar"));

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "corpus/tar.h"
 
+#include <chrono>
 #include <cmath>
 #include <map>
 
@@ -57,9 +58,10 @@ class PackFolder : public testing::Test {
     writer.finish({}, {});
     return CorpusIndex(folder / "index");
   }
+  Corpus corpus() const { return {{}, MelSpec(), index(), Vocabulary({}), "characters"}; }
   std::vector<PackedClip> pack(const std::string& name, const PackOptions& options = {}) const {
     std::vector<PackedClip> packed;
-    for (const fs::path& shard : pack_corpus(index(), folder / name, options).shards) {
+    for (const fs::path& shard : pack_corpus(corpus(), folder / name, options).shards) {
       for (const PackedClip& clip : read_pack_index(shard)) packed.push_back(clip);
     }
     return packed;
@@ -75,7 +77,7 @@ TEST_F(PackFolder, every_clip_comes_back_sample_for_sample_with_its_text) {
     EXPECT_EQ(done, ++last_done);
     EXPECT_EQ(total, clips.size());
   };
-  const PackReport report = pack_corpus(index(), folder / "pack", options);
+  const PackReport report = pack_corpus(corpus(), folder / "pack", options);
   ASSERT_EQ(report.shards, std::vector{shard("pack")});
   EXPECT_EQ(report.clips, clips.size());
   EXPECT_EQ(report.bytes, fs::file_size(shard("pack")));
@@ -135,7 +137,7 @@ TEST_F(PackFolder, small_shards_hold_what_fits_and_no_clip_is_lost) {
   for (int i = 0; i < 40; ++i) add("more-" + std::to_string(i), clips[0].place, 0, 1500);
   PackOptions options;
   options.shard_bytes = 20'000;
-  const PackReport report = pack_corpus(index(), folder / "pack", options);
+  const PackReport report = pack_corpus(corpus(), folder / "pack", options);
   EXPECT_GT(report.shards.size(), 5U);
   uint64_t total = 0;
   size_t next = 0;
@@ -147,7 +149,7 @@ TEST_F(PackFolder, small_shards_hold_what_fits_and_no_clip_is_lost) {
   EXPECT_EQ(next, clips.size());
   EXPECT_EQ(total, report.bytes);
   options.shard_bytes = 1;
-  EXPECT_EQ(pack_corpus(index(), folder / "tiny", options).shards.size(), clips.size()) << "one clip a shard at least";
+  EXPECT_EQ(pack_corpus(corpus(), folder / "tiny", options).shards.size(), clips.size()) << "one clip a shard at least";
 }
 
 TEST_F(PackFolder, original_bytes_are_kept_as_they_are_from_files_and_from_tars) {
