@@ -2,6 +2,7 @@
 
 #include "artifacts/html_page.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/lines.h"
 
 #include <algorithm>
@@ -12,8 +13,6 @@
 #include <limits>
 #include <numeric>
 #include <set>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -157,7 +156,7 @@ RunRecord read_run(const fs::path& folder) {
   double last = -std::numeric_limits<double>::infinity();
   RankSums ranks;
   read_lines(path, [&](const TextLine& text) {
-    const Json line = Json::parse(text.text, nullptr, false);
+    const Json line = parse_json(text.text);
     if (!line.is_object() || !line.contains("step") || !line["step"].is_number()) return;
     take_line(run, line, last);
     ranks.add(line);

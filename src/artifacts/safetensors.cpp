@@ -3,13 +3,12 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <set>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -94,24 +93,15 @@ std::string make_header(std::span<const TensorView* const> order, const Safetens
   return text;
 }
 
-// Parses JSON strictly: rejects duplicate names, which parsers resolve differently, and deep nesting.
 Json parse_header(std::string_view text, const fs::path& path) {
-  std::vector<std::set<std::string>> keys;  // of each open object
-  const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > 3) reject_input("safetensors", "{}: its header is nested too deeply", path.string());
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
-      reject_input("safetensors", "{}: its header has '{}' twice", path.string(), value.get<std::string>());
-    }
-    return true;
-  };
-  try {
-    Json header = Json::parse(text, check);
-    if (header.is_object()) return header;
-  } catch (const Json::exception&) {  // reported below
+  constexpr size_t depth_of_header = 3;
+  std::string problem;
+  Json header = parse_json(text, &problem, depth_of_header);
+  if (!header.is_object()) {
+    reject_input("safetensors", "{}: its header is not a JSON object{}{}", path.string(), problem.empty() ? "" : ": ",
+                 problem);
   }
-  reject_input("safetensors", "{}: its header is not a JSON object", path.string());
+  return header;
 }
 
 // Parses one header entry; the view points into `data`.

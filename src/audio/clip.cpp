@@ -11,7 +11,7 @@ namespace {
 // Opens the file of a clip as a byte source, which borrows the file.
 class OpenClip {
  public:
-  explicit OpenClip(const ClipPlace& place) : file_(place.path) {
+  explicit OpenClip(const ClipPlace& place) : file_(place.path, place.root.get()) {
     source.name = place.name();
     source.size_bytes = place.part ? place.bytes : file_.size_bytes();
     if (source.size_bytes == 0)
@@ -44,14 +44,15 @@ const char* name_of(SampleFormat format) {
   return names[static_cast<int>(format)];
 }
 
-std::vector<float> read_wav_mono(const ByteSource& source, const WavLayout& layout, uint64_t first, uint64_t count) {
+void read_wav_mono(const ByteSource& source, const WavLayout& layout, uint64_t first, uint64_t count,
+                   const TakeSamples& take) {
   first = std::min(first, layout.frames);
   count = std::min(count, layout.frames - first);
   const auto frame_bytes = static_cast<uint64_t>(layout.frame_bytes());
-  std::vector<float> samples(count);
   constexpr uint64_t block_bytes = 1 << 16;
   const uint64_t frames_at_once = std::max<uint64_t>(1, block_bytes / frame_bytes);
   std::vector<std::byte> block(frames_at_once * frame_bytes);
+  std::vector<float> samples(frames_at_once);
   for (uint64_t done = 0; done < count;) {
     const uint64_t frames = std::min(frames_at_once, count - done);
     const uint64_t offset = layout.data_offset_bytes + (first + done) * frame_bytes;
@@ -60,11 +61,18 @@ std::vector<float> read_wav_mono(const ByteSource& source, const WavLayout& layo
       fail_as(ErrorCode::unreadable, "audio", "{} was cut short (at byte {})", source.name, at_byte(offset));
     const auto* at = reinterpret_cast<const uint8_t*>(bytes.data());
     for (uint64_t i = 0; i < frames; ++i) {
-      samples[done + i] = mono_value(layout.format, layout.channels, at + i * frame_bytes);
+      samples[i] = mono_value(layout.format, layout.channels, at + i * frame_bytes);
     }
+    if (!take(std::span(samples).first(frames))) return;
     done += frames;
   }
-  return samples;
+}
+
+int read_samples(const ByteSource& source, uint64_t first, uint64_t count, const TakeSamples& take) {
+  if (!looks_like_wav(source)) return codec_read_mono(source, first, count, take).sample_rate;
+  const WavLayout layout = parse_wav(source);
+  read_wav_mono(source, layout, first, count, take);
+  return layout.sample_rate;
 }
 
 }  // namespace
@@ -81,12 +89,16 @@ AudioInfo read_clip_info(const ClipPlace& place) {
 }
 
 Clip read_clip(const ByteSource& source, uint64_t first, uint64_t count) {
-  if (!looks_like_wav(source)) {
-    const int sample_rate = codec_info(source).sample_rate;
-    return {sample_rate, codec_read_mono(source, first, count)};
-  }
-  const WavLayout layout = parse_wav(source);
-  return {layout.sample_rate, read_wav_mono(source, layout, first, count)};
+  Clip clip;
+  clip.sample_rate = read_samples(source, first, count, [&](std::span<const float> samples) {
+    clip.samples.insert(clip.samples.end(), samples.begin(), samples.end());
+    return true;
+  });
+  return clip;
+}
+
+int read_samples(const ClipPlace& place, uint64_t first, uint64_t count, const TakeSamples& take) {
+  return read_samples(OpenClip(place).source, first, count, take);
 }
 
 Clip read_clip(const ClipPlace& place, uint64_t first, uint64_t count) {
@@ -128,9 +140,9 @@ RawClip read_raw_clip(const ClipPlace& place) {
   const OpenClip clip(place);
   RawClip raw;
   if (!looks_like_wav(clip.source)) {
-    const std::vector<float> samples = codec_read_mono(clip.source, 0, whole_clip);
-    const std::span bytes = std::as_bytes(std::span(samples));
-    raw.layout = {SampleFormat::float_32, 1, codec_info(clip.source).sample_rate, 0, samples.size()};
+    const Clip decoded = read_clip(clip.source);
+    const std::span bytes = std::as_bytes(std::span(decoded.samples));
+    raw.layout = {SampleFormat::float_32, 1, decoded.sample_rate, 0, decoded.samples.size()};
     raw.bytes.assign(bytes.begin(), bytes.end());
     return raw;
   }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "audio/codec.h"
+#include "base/root_folder.h"
 
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <vector>
 
 namespace myxtts {
@@ -17,6 +19,7 @@ struct ClipPlace {
   uint64_t first_byte = 0;
   uint64_t bytes = 0;  // 0: the whole file
   bool part = false;   // part of a larger file; otherwise the file must have exactly these bytes
+  std::shared_ptr<const RootFolder> root = {};  // the file must lie in it; null: it may lie anywhere
 
   ClipPlace() = default;
   ClipPlace(std::filesystem::path file) : path(std::move(file)) {}  // NOLINT(google-explicit-constructor)
@@ -37,6 +40,9 @@ struct Clip {
 // Samples [first, first + count) at the source rate, or fewer if the clip ends earlier. Reads only that range if the
 // format allows.
 Clip read_clip(const ClipPlace& place, uint64_t first = 0, uint64_t count = whole_clip);
+
+// The same samples block by block, until `take` returns false; returns the sample rate.
+int read_samples(const ClipPlace& place, uint64_t first, uint64_t count, const TakeSamples& take);
 
 // A clip that is in memory already; `bytes` must outlive the source. `name` is for error messages.
 ByteSource memory_source(std::string name, std::span<const std::byte> bytes);

@@ -1,5 +1,7 @@
 #include "audio/resample.h"
 
+#include "audio/wav.h"
+#include "base/error.h"
 #include "base/work_clock.h"
 
 #include <algorithm>
@@ -74,6 +76,10 @@ std::vector<float> resample(std::span<const float> input, int from_hz, int to_hz
   if (from_hz == to_hz) return {input.begin(), input.end()};
   const WorkTimer timer(&WorkClock::features_ns);
   const ResampleFilter filter(from_hz, to_hz);
+  if (filter.output_length(input.size()) > max_clip_samples) {
+    fail_as(ErrorCode::unreadable, "audio", "{} samples at {} Hz are too many for {} Hz: at most {} are made",
+            input.size(), from_hz, to_hz, max_clip_samples);
+  }
   if (filter.output_length(input.size()) >= static_cast<uint64_t>(filter.phases()))
     return resample(input, filter, filter.table());
   return apply(input, filter, [&](int64_t phase, int64_t k) { return filter.tap(phase, k); });

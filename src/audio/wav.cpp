@@ -12,7 +12,6 @@ namespace {
 
 constexpr uint32_t streaming_size = 0xFFFFFFFF;
 constexpr int max_channels = 1024;
-constexpr int max_sample_rate = 10'000'000;
 constexpr int max_chunks = 4096;  // real files have a few; each costs reads
 
 enum : uint16_t { tag_pcm = 1, tag_float = 3, tag_a_law = 6, tag_mu_law = 7, tag_extensible = 0xFFFE };
@@ -38,6 +37,11 @@ class Parser {
     }
     if (!format_found_) corrupt(layout_.data_offset_bytes, "has samples but no format before them");
     layout_.frames = data_bytes_ / static_cast<uint64_t>(layout_.frame_bytes());
+    const uint64_t most = max_clip_samples / static_cast<uint64_t>(layout_.channels);
+    if (layout_.frames > most) {
+      corrupt(layout_.data_offset_bytes, fmt::format("has {} samples in each of {} channels; at most {} are read",
+                                                     layout_.frames, layout_.channels, most));
+    }
     return layout_;
   }
 
@@ -89,7 +93,7 @@ class Parser {
       tag = word16(at + 24);
     }
     if (channels < 1 || channels > max_channels) corrupt(at + 2, fmt::format("has {} channels", channels));
-    if (rate < 1 || rate > max_sample_rate) corrupt(at + 4, fmt::format("has a sample rate of {} Hz", rate));
+    if (!is_sample_rate(rate)) corrupt(at + 4, fmt::format("has a sample rate of {} Hz", rate));
     const std::optional<SampleFormat> format = sample_format(tag, (bits + 7) / 8);
     if (!format)
       corrupt(at, fmt::format("has samples of {} bits with format tag {}, which is not supported", bits, tag));

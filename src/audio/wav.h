@@ -14,6 +14,12 @@
 
 namespace myxtts {
 
+// Limits of a clip in any format. The samples are those of all channels together: 23 minutes of mono at 48 kHz.
+constexpr int min_sample_rate = 1000, max_sample_rate = 768'000;
+constexpr uint64_t max_clip_samples = uint64_t{1} << 26;
+
+constexpr bool is_sample_rate(int64_t hz) { return hz >= min_sample_rate && hz <= max_sample_rate; }
+
 struct WavLayout {
   SampleFormat format = SampleFormat::pcm_16;
   int channels = 1;

@@ -43,7 +43,7 @@ AppendFile::~AppendFile() {
 }
 
 AppendFile AppendFile::lines(const fs::path& path) {
-  const int descriptor = open_file(path, O_RDWR | O_CREAT);
+  const int descriptor = open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW);
   if (descriptor < 0) fail("write", "{}: {}", path.string(), system_reason());
   AppendFile file(path, descriptor, 0);
   const off_t size = ::lseek(descriptor, 0, SEEK_END);

@@ -13,6 +13,7 @@ namespace myxtts {
 class AppendFile {
  public:
   // Extends a file of lines, and creates it if there is none. A last line without an end, left by a kill, is removed.
+  // A symlink is not followed: what it points to may be anyone's.
   static AppendFile lines(const std::filesystem::path& path);
   // A new file; null if there is one of that name.
   static std::unique_ptr<AppendFile> create(const std::filesystem::path& path);

@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include "base/error.h"
+#include "base/root_folder.h"
 #include "base/system_calls.h"
 #include "base/work_clock.h"
 
@@ -101,9 +102,9 @@ void FileWriter::flush() {
   pending_.clear();
 }
 
-ReadOnlyFile::ReadOnlyFile(const fs::path& path) : path_(path) {
+ReadOnlyFile::ReadOnlyFile(const fs::path& path, const RootFolder* root) : path_(path) {
   const WorkTimer timer(&WorkClock::reading_ns);
-  Descriptor file{open_file(path, O_RDONLY)};
+  Descriptor file{root != nullptr ? root->open(path) : open_file(path, O_RDONLY)};
   struct stat status {};
   if (file.number < 0 || ::fstat(file.number, &status) != 0) {
     fail_as(ErrorCode::missing, "read", "{}: {}", path.string(), system_reason());

@@ -11,6 +11,8 @@
 
 namespace myxtts {
 
+class RootFolder;
+
 std::string read_text_file(const std::filesystem::path& path, uint64_t max_bytes);
 
 // Writes a temporary file beside the target, syncs it and renames it. Sync::no is for many small files that can be
@@ -44,7 +46,8 @@ class FileWriter {
 // A read-only file descriptor with positioned reads. Owns the descriptor; one instance may be used by many threads.
 class ReadOnlyFile {
  public:
-  explicit ReadOnlyFile(const std::filesystem::path& path);
+  // The file must lie in `root`, if there is one.
+  explicit ReadOnlyFile(const std::filesystem::path& path, const RootFolder* root = nullptr);
   ~ReadOnlyFile();
   ReadOnlyFile(const ReadOnlyFile&) = delete;
   ReadOnlyFile& operator=(const ReadOnlyFile&) = delete;

@@ -87,7 +87,8 @@ void remove_range(MappedRange* range) {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::filesystem::path& path) : file_(std::make_unique<ReadOnlyFile>(path)) {
+MappedFile::MappedFile(const std::filesystem::path& path, const RootFolder* root)
+    : file_(std::make_unique<ReadOnlyFile>(path, root)) {
   const uint64_t size = file_->size_bytes();
   if (size == 0) return;
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_->descriptor(), 0);

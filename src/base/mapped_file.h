@@ -13,11 +13,13 @@
 namespace myxtts {
 
 class ReadOnlyFile;
+class RootFolder;
 struct MappedRange;
 
 class MappedFile {
  public:
-  explicit MappedFile(const std::filesystem::path& path);
+  // The file must lie in `root`, if there is one.
+  explicit MappedFile(const std::filesystem::path& path, const RootFolder* root = nullptr);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -22,11 +22,10 @@ struct Options {
 void pack(const Corpus& corpus, const Options& options, const DataConfig& data, const Console& console) {
   ProgressBar bar(console, "packing", corpus.index.size());
   PackOptions pack_options;
-  pack_options.corpus_folder = corpus.folder;
   pack_options.original = options.pack_original;
   pack_options.threads = static_cast<size_t>(data.num_workers.pick(static_cast<int64_t>(available_cores())));
   pack_options.progress = [&](uint64_t done, uint64_t) { bar.update(done); };
-  const PackReport report = pack_corpus(corpus.index, options.pack_folder, pack_options);
+  const PackReport report = pack_corpus(corpus, options.pack_folder, pack_options);
   console.info("packed {} clips, {:.1f} MB in {} shards, into {}", report.clips,
                static_cast<double>(report.bytes) / 1e6, report.shards.size(), options.pack_folder);
 }

@@ -63,6 +63,10 @@ uint64_t files_hash(const CorpusLayout& layout) {
 fs::path index_folder(const CorpusLayout& layout) {
   fs::path beside = layout.folder / ".myxtts";
   std::error_code none;
+  if (layout.root != nullptr && fs::is_symlink(fs::symlink_status(beside, none))) {
+    reject_input("corpus", "{} is a symlink, and is written to", beside.string(),
+                 way_out("remove it, or set data.allow_outside: true if you trust the corpus"));
+  }
   fs::create_directory(beside, none);
   if (fs::is_directory(beside, none) && ::access(beside.c_str(), W_OK) == 0) return beside;
   const char* const cache = std::getenv("XDG_CACHE_HOME");
@@ -208,7 +212,7 @@ class IndexMaker {
       clips[i].place.path = layout_.folder / clips[i].place.path;
       try {
         sums[i] = measure_mel(mel_, clips[i]);
-      } catch (const Error&) {  // its header is fine, the rest is not: it will be replaced when its turn comes
+      } catch (const std::exception&) {  // its header is fine, the rest is not: it will be replaced when its turn comes
       }
     });
     for (const MelSums& one : sums) {
@@ -301,9 +305,8 @@ std::string text_tokens_of(const DataConfig& data, const PrepareOptions& options
 
 // A corpus from anywhere could name any file of this machine as its own.
 void refuse_outside(const CorpusLayout& layout) {
-  const fs::path real_folder = fs::weakly_canonical(layout.folder);
   for (const fs::path& file : layout.files) {
-    if (const auto outside = place_outside(real_folder, file)) {
+    if (const auto outside = layout.root->outside(file)) {
       reject_input("corpus", "{} is {}, outside of the corpus", file.string(), outside->string(),
                    way_out("name that file itself, or set data.allow_outside: true if you trust the corpus"));
     }
@@ -322,7 +325,7 @@ std::set<char32_t> symbols_of(const CorpusSummary& summary) {
 
 CorpusClip Corpus::clip(size_t number) const {
   CorpusClip clip = index.clip(number);
-  clip.place.path = folder / clip.place.path;
+  clip.place.path = folder / clip.place.path, clip.place.root = root;
   return clip;
 }
 
@@ -354,14 +357,17 @@ Corpus open_corpus(const fs::path& where, const Config& wanted, const PrepareOpt
   Config config = wanted;
   config.data.text_tokens = text_tokens_of(wanted.data, options);
   const MelSpec mel = resolve_mel_spec(config);
-  const CorpusLayout layout = find_layout(where);
-  if (!config.data.allow_outside && fs::is_directory(where)) refuse_outside(layout);
+  CorpusLayout layout = find_layout(where);
+  if (!config.data.allow_outside) layout.root = std::make_shared<const RootFolder>(layout.folder);
+  if (layout.root != nullptr && fs::is_directory(where)) refuse_outside(layout);
   const IndexStamp stamp{settings_hash(config, mel, options), files_hash(layout)};
   const std::string name = hash_hex(hash_text(layout.files.front().filename().string(), stamp.settings)) + ".index";
   const fs::path path = index_folder(layout) / name;
   const auto opened = [&](CorpusIndex index) {
     const Vocabulary vocabulary(options.symbols != nullptr ? *options.symbols : symbols_of(index.summary()));
-    return Corpus{layout.folder, mel, std::move(index), vocabulary, config.data.text_tokens, config.data.blank_tokens};
+    Corpus corpus{layout.folder, mel, std::move(index), vocabulary, config.data.text_tokens, config.data.blank_tokens};
+    corpus.root = layout.root;
+    return corpus;
   };
   if (fs::exists(path)) {
     std::string reason;

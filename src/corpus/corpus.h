@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -34,8 +35,9 @@ struct Corpus {
   // Numbers of its speakers and languages in the voice that is trained on it, -1 for one that the voice does not know;
   // empty: those of the index.
   std::vector<int32_t> speaker_numbers = {}, language_numbers = {};
+  std::shared_ptr<const RootFolder> root = {};  // what its clips must lie in; null: data.allow_outside
 
-  // With its path as it can be opened.
+  // As it can be opened.
   CorpusClip clip(size_t number) const;
 
   // Numbers speakers and languages as `speakers` and `languages` do.

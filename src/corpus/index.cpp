@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 
+#include <charconv>
 #include <cstring>
 #include <optional>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -99,11 +99,16 @@ std::string to_text(const CorpusSummary& summary) {
 }
 
 CorpusSummary summary_from(std::string_view text) {
-  const Json json = Json::parse(text);
+  const Json json = parse_json(text);
   CorpusSummary summary;
   summary.rejected = rejected_from(json.at("rejected"));
   summary.truncated = rejected_from(json.at("truncated"));
   summary.sample_rates = json.at("sample_rates").get<std::map<std::string, int64_t>>();
+  for (const auto& [rate, clips] : summary.sample_rates) {
+    int hz = 0;
+    std::from_chars(rate.data(), rate.data() + rate.size(), hz);
+    if (!is_sample_rate(hz) || rate != fmt::format("{}", hz)) throw std::invalid_argument("a sample rate is no number");
+  }
   summary.formats = json.at("formats").get<std::map<std::string, int64_t>>();
   summary.speakers = json.at("speakers").get<std::vector<std::string>>();
   summary.languages = json.at("languages").get<std::vector<std::string>>();
@@ -252,7 +257,7 @@ struct CorpusIndex::State {
     if (hash_text(summary_text) != header.summary_hash) broken("has a damaged summary");
     try {
       summary = summary_from(summary_text);
-    } catch (const Json::exception&) {
+    } catch (const std::exception&) {
       broken("has a summary that cannot be read");
     }
     for (const ClipLabels& clip : labels) {
@@ -310,9 +315,8 @@ CorpusClip CorpusIndex::clip(size_t number) const {
     fail_as(ErrorCode::unreadable, "index", "{} is damaged at clip {}", state_->path.string(), number,
             way_out("prepare the corpus again"));
   }
-  constexpr uint32_t max_sample_rate = 10'000'000;
-  if (line.sample_rate == 0 || line.sample_rate > max_sample_rate || line.samples == 0 ||
-      line.first_sample + line.samples < line.samples) {
+  if (!is_sample_rate(line.sample_rate) || line.samples == 0 || line.samples > max_clip_samples ||
+      line.first_sample > max_clip_samples) {
     fail_as(ErrorCode::unreadable, "index", "{} has impossible lengths at clip {}", state_->path.string(), number,
             way_out("prepare the corpus again"));
   }

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
+#include "base/lines.h"
 #include "base/workers.h"
 #include "corpus/tar.h"
 
@@ -11,13 +13,12 @@
 #include <limits>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 namespace myxtts {
 namespace fs = std::filesystem;
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;  // for writing: reading takes quadratic time
 
 constexpr const char* index_name = "myxtts-index.jsonl";
 constexpr const char* unfinished_folder = ".packing";
@@ -53,7 +54,8 @@ std::string extension_of(const ClipPlace& place) {
 }
 
 uint64_t packed_bytes(const CorpusClip& clip, bool original) {
-  if (original) return clip.place.bytes != 0 ? clip.place.bytes : ReadOnlyFile(clip.place.path).size_bytes();
+  if (original)
+    return clip.place.bytes != 0 ? clip.place.bytes : ReadOnlyFile(clip.place.path, clip.place.root.get()).size_bytes();
   if (clip.samples > (std::numeric_limits<uint32_t>::max() - wav_header_bytes) / 2) {
     fail("pack", "{} is longer than a WAV file can be", clip.place.name(), way_out("pack it with its original bytes"));
   }
@@ -68,23 +70,25 @@ ShardClip plan_clip(const CorpusClip& clip, bool original) {
   planned.audio_name = clip.id + (original ? extension_of(clip.place) : ".wav");
   planned.text_name = clip.id + ".json";
   try {
-    planned.text_json = Json{{"text", clip.text}, {"speaker", clip.speaker}, {"language", clip.language}}.dump();
+    planned.text_json = OrderedJson{{"text", clip.text}, {"speaker", clip.speaker}, {"language", clip.language}}.dump();
     planned.index_bytes = index_line(planned.packed).size();
   } catch (const Json::exception&) {
     fail("pack", "the id, speaker or text of {} is not UTF-8", clip.place.name());
+  }
+  if (planned.index_bytes > max_line_bytes) {
+    fail("pack", "the id, speaker and text of {} need {} bytes; at most {} are read", clip.place.name(),
+         planned.index_bytes, max_line_bytes);
   }
   return planned;
 }
 
 // The clips from `first` on that fill one shard.
-std::vector<ShardClip> plan_shard(const CorpusIndex& corpus, size_t first, const PackOptions& options) {
+std::vector<ShardClip> plan_shard(const Corpus& corpus, size_t first, const PackOptions& options) {
   std::vector<ShardClip> shard;
   uint64_t index_bytes = 0;
   uint64_t member_bytes = 0;
-  for (size_t number = first; number < corpus.size(); ++number) {
-    CorpusClip source = corpus.clip(number);
-    source.place.path = options.corpus_folder / source.place.path;
-    ShardClip clip = plan_clip(source, options.original);
+  for (size_t number = first; number < corpus.index.size(); ++number) {
+    ShardClip clip = plan_clip(corpus.clip(number), options.original);
     index_bytes += clip.index_bytes;
     member_bytes += tar_member_bytes(clip.audio_name, clip.packed.bytes);
     member_bytes += tar_member_bytes(clip.text_name, clip.text_json.size());
@@ -96,7 +100,7 @@ std::vector<ShardClip> plan_shard(const CorpusIndex& corpus, size_t first, const
 }
 
 std::vector<std::byte> read_place(const ClipPlace& place) {
-  const ReadOnlyFile file(place.path);
+  const ReadOnlyFile file(place.path, place.root.get());
   const uint64_t bytes = place.bytes != 0 ? place.bytes : file.size_bytes();
   const bool changed = !place.part && bytes != file.size_bytes();
   if (changed || place.first_byte > file.size_bytes() || bytes > file.size_bytes() - place.first_byte) {
@@ -210,10 +214,15 @@ uint64_t hash_in(const Json& line) {
 }
 
 PackedClip parse_line(std::string_view text, uint64_t file_bytes) {
-  const Json line = Json::parse(text);
+  if (text.size() > max_line_bytes) {
+    throw std::invalid_argument(fmt::format("the line is longer than {} bytes", max_line_bytes));
+  }
+  std::string problem;
+  const Json line = parse_json(text, &problem);
+  if (!problem.empty()) throw std::invalid_argument(problem);
   PackedClip clip{line.at("id"),
                   line.at("speaker"),
-                  line.value("language", ""),
+                  json_text(line, "language"),
                   line.at("text"),
                   line.at("held_out").get<bool>(),
                   number(line, "first_byte"),
@@ -229,15 +238,16 @@ PackedClip parse_line(std::string_view text, uint64_t file_bytes) {
 
 }  // namespace
 
-PackReport pack_corpus(const CorpusIndex& corpus, const fs::path& folder, const PackOptions& options) try {
-  if (corpus.size() == 0) reject_input("pack", "{} has no clips to pack", corpus.path().string());
+PackReport pack_corpus(const Corpus& corpus, const fs::path& folder, const PackOptions& options) try {
+  const size_t clips = corpus.index.size();
+  if (clips == 0) reject_input("pack", "{} has no clips to pack", corpus.index.path().string());
   const WaitingFolder waiting(folder);
   PackReport report;
   const auto clip_done = [&] {
     ++report.clips;
-    if (options.progress) options.progress(report.clips, corpus.size());
+    if (options.progress) options.progress(report.clips, clips);
   };
-  while (report.clips < corpus.size()) {
+  while (report.clips < clips) {
     const std::string name = fmt::format("shard-{:05}.tar", report.shards.size());
     report.bytes += write_shard(waiting.path() / name, plan_shard(corpus, report.clips, options), options, clip_done);
     report.shards.push_back(folder / name);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "audio/clip.h"
-#include "corpus/index.h"
+#include "corpus/corpus.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -15,7 +15,6 @@
 namespace myxtts {
 
 struct PackOptions {
-  std::filesystem::path corpus_folder = {};  // where the index's paths start
   bool original = false;                     // each clip's own bytes; otherwise what is used of it, as mono PCM16 WAV
   uint64_t shard_bytes = uint64_t{1} << 30;  // at most, but for a clip that is larger by itself
   size_t threads = 1;                        // that decode
@@ -30,7 +29,7 @@ struct PackReport {
 
 // Writes shard-00000.tar and so on into `folder`, which must have none. They appear when all are whole. The same corpus
 // and options give the same bytes.
-PackReport pack_corpus(const CorpusIndex& corpus, const std::filesystem::path& folder, const PackOptions& options);
+PackReport pack_corpus(const Corpus& corpus, const std::filesystem::path& folder, const PackOptions& options);
 
 struct PackedClip {
   std::string id;

@@ -1,11 +1,10 @@
 #include "corpus/quarantine.h"
 
 #include "base/append_file.h"
+#include "base/json.h"
 #include "base/lines.h"
 
 #include <optional>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 
@@ -20,11 +19,8 @@ BadClip make_bad_clip(const std::string& id, const std::filesystem::path& path, 
 Quarantine::Quarantine(std::filesystem::path file) : file_(std::move(file)) {
   if (!std::filesystem::exists(file_)) return;
   read_lines(file_, [this](const TextLine& line) {
-    const auto known = nlohmann::json::parse(line.text, nullptr, /*allow_exceptions=*/false);
-    const auto text = [&](const char* key) {
-      return known.is_object() && known.contains(key) && known[key].is_string() ? known[key].get<std::string>() : "";
-    };
-    known_.emplace(text("id"), text("reason"));
+    const nlohmann::json known = parse_json(line.text);
+    known_.emplace(json_text(known, "id"), json_text(known, "reason"));
   });
 }
 

@@ -2,14 +2,13 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/lines.h"
 #include "base/mapped_file.h"
 #include "corpus/pack.h"
 #include "corpus/tar.h"
 
 #include <algorithm>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -49,22 +48,19 @@ CorpusRow metadata_row(std::string_view line, const std::string& format) {
   return row;
 }
 
-std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 CorpusRow manifest_row(std::string_view line, const fs::path& folder) {
   CorpusRow row;
-  const Json json = Json::parse(line, nullptr, false);
+  std::string problem;
+  const Json json = parse_json(line, &problem);
   if (!json.is_object()) {
-    row.problem = RejectionReason{Rejection::bad_row, "the line is not a JSON object"};
+    row.problem =
+        RejectionReason{Rejection::bad_row, "the line is not a JSON object" + (problem.empty() ? "" : ": " + problem)};
     return row;
   }
-  const std::string path = text_of(json, "audio_filepath");
-  row.id = text_of(json, "id").empty() ? fs::path(path).replace_extension().string() : text_of(json, "id");
-  row.text = text_of(json, "text"), row.speaker = text_of(json, "speaker");
-  row.language = text_of(json, "language");
+  const std::string path = json_text(json, "audio_filepath");
+  row.id = json_text(json, "id").empty() ? fs::path(path).replace_extension().string() : json_text(json, "id");
+  row.text = json_text(json, "text"), row.speaker = json_text(json, "speaker");
+  row.language = json_text(json, "language");
   if (const auto seconds = json.find("duration"); seconds != json.end() && seconds->is_number()) {
     row.seconds = seconds->get<double>();
   }
@@ -118,13 +114,13 @@ class ShardRows {
     } else if (ending == "txt" || ending == "normalized.txt" || ending == "json") {
       const std::string content = read(member);
       if (ending == "json") {
-        const Json json = Json::parse(content, nullptr, false);
+        const Json json = parse_json(content);
         if (!json.is_object()) {
           row_.problem = RejectionReason{Rejection::bad_row, fmt::format("{} is not a JSON object", member.name)};
           return;
         }
-        if (row_.text.empty()) row_.text = text_of(json, "text");
-        row_.speaker = text_of(json, "speaker"), row_.language = text_of(json, "language");
+        if (row_.text.empty()) row_.text = json_text(json, "text");
+        row_.speaker = json_text(json, "speaker"), row_.language = json_text(json, "language");
       } else if (row_.text.empty() || ending != "txt") {
         row_.text = content;
       }
@@ -171,22 +167,16 @@ std::vector<fs::path> shards_in(const fs::path& folder) {
 
 }  // namespace
 
-std::optional<fs::path> place_outside(const fs::path& real_folder, const fs::path& file) {
-  std::error_code none;
-  fs::path real = fs::weakly_canonical(file, none);
-  if (none) return std::nullopt;  // it cannot be opened either
-  const auto [folder, inside] = std::mismatch(real_folder.begin(), real_folder.end(), real.begin(), real.end());
-  if (folder == real_folder.end()) return std::nullopt;
-  return real;
-}
-
 CorpusLayout find_layout(const fs::path& where) {
   using Kind = CorpusLayout::Kind;
   const fs::path folder = where.has_parent_path() ? where.parent_path() : fs::path(".");
   if (fs::is_regular_file(where)) {
     const std::string ending = where.extension().string();
     if (ending == ".jsonl" || ending == ".json") return {Kind::manifest, folder, {where}};
-    if (ending == ".tar") return {Kind::tar, folder, {where}, is_packed(where)};
+    if (ending == ".tar") {
+      const fs::path shard = fs::is_symlink(where) ? fs::canonical(where) : where;  // its clips lie where it does
+      return {Kind::tar, fs::is_symlink(where) ? shard.parent_path() : folder, {shard}, is_packed(shard)};
+    }
     if (ending == ".csv" || ending == ".txt") return {Kind::metadata, folder, {where}};
     reject_input("corpus", "{} is not a corpus", where.string(),
                  way_out("it may be a folder, a .jsonl manifest, a .csv or a .tar"));

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,12 +37,9 @@ struct CorpusLayout {
   Kind kind = Kind::metadata;
   std::filesystem::path folder;  // clips' paths start here
   std::vector<std::filesystem::path> files;
-  bool has_validation = false;  // the last file is for validation, or the shards say which clips are
+  bool has_validation = false;                  // the last file is for validation, or the shards say which clips are
+  std::shared_ptr<const RootFolder> root = {};  // what clips must lie in; null: data.allow_outside
 };
-
-// Where a file really is, links followed, if that is not in the folder; `real_folder` has no links.
-std::optional<std::filesystem::path> place_outside(const std::filesystem::path& real_folder,
-                                                   const std::filesystem::path& file);
 
 // Throws Error that names what a corpus may look like.
 CorpusLayout find_layout(const std::filesystem::path& where);

@@ -20,13 +20,15 @@ namespace {
 
 constexpr float silence = 1e-3F;  // a thousandth of full scale: -60 dB
 
-// Calls `work`; an Error that it throws rejects the row.
+// Calls `work`; an Error that it throws, or memory that it lacks, rejects the row.
 template <typename Work>
 void readable(Rejection otherwise, const Work& work) {
   try {
     work();
   } catch (const Error& error) {
     throw RejectionReason{otherwise, "unreadable: " + error.sentence()};
+  } catch (const std::bad_alloc&) {
+    throw RejectionReason{otherwise, "unreadable: there is not enough memory for it"};
   }
 }
 
@@ -46,14 +48,16 @@ bool is_loud(std::span<const float> samples) {
   return std::any_of(samples.begin(), samples.end(), [](float x) { return std::abs(x) > silence; });
 }
 
-// Three short probes are enough for a clip that is not silent; only a silent one is read whole.
+// Three short probes are enough for a clip that is not silent; only a silent one is read to its end.
 bool is_silent(const ClipPlace& place, uint64_t samples) {
   constexpr uint64_t probe = 2048;
   for (const double where : {0.5, 0.25, 0.75}) {
     const auto first = static_cast<uint64_t>(static_cast<double>(samples) * where);
     if (is_loud(read_clip(place, first, probe).samples)) return false;
   }
-  return !is_loud(read_clip(place).samples);
+  bool loud = false;
+  read_samples(place, 0, whole_clip, [&](std::span<const float> block) { return !(loud = is_loud(block)); });
+  return !loud;
 }
 
 int64_t frames_of(const MelSpec& mel, const CorpusClip& clip) {
@@ -84,18 +88,12 @@ MelSums measure_mel(const MelSpec& mel, const CorpusClip& clip) {
 
 Scanner::Scanner(const CorpusLayout& layout, const Config& config, const MelSpec& mel, bool deep, bool texts,
                  const std::set<char32_t>* symbols)
-    : layout_(layout),
-      config_(config),
-      mel_(mel),
-      deep_(deep),
-      texts_(texts),
-      symbols_(symbols),
-      real_folder_(fs::weakly_canonical(layout.folder)) {}
+    : layout_(layout), config_(config), mel_(mel), deep_(deep), texts_(texts), symbols_(symbols) {}
 
 // Whatever a row says, and wherever links point to.
 void Scanner::stay_inside(const fs::path& clip) const {
-  if (config_.data.allow_outside) return;
-  const std::optional<fs::path> outside = place_outside(real_folder_, clip);
+  if (layout_.root == nullptr) return;
+  const std::optional<fs::path> outside = layout_.root->outside(clip);
   if (!outside) return;
   throw RejectionReason{
       Rejection::outside,
@@ -144,11 +142,15 @@ void Scanner::check_clip(const CorpusRow& row, ScannedRow& scanned) const {
       }
     }
     read_header(row, scanned);
-    const bool decoded = deep_ || config_.data.trim_silence;
-    if (decoded) decode(row, scanned);
-    fit_lengths(scanned);
+    const bool trimmed = config_.data.trim_silence;
+    if (!trimmed) fit_lengths(scanned);  // before anything is decoded
+    if (deep_ || trimmed) {
+      decode(row, scanned);
+      fit_lengths(scanned);
+      return;
+    }
     readable(Rejection::unreadable, [&] {
-      if (!decoded && is_silent(scanned.clip.place, scanned.clip.samples)) {
+      if (is_silent(scanned.clip.place, scanned.clip.samples)) {
         throw RejectionReason{Rejection::silent, "silent: no sample is above -60 dB"};
       }
     });
@@ -162,6 +164,7 @@ void Scanner::read_header(const CorpusRow& row, ScannedRow& scanned) const {
   stay_inside(row.place ? row.place->path : layout_.folder / "wavs" / row.id);
   if (!row.place) clip.place = ClipPlace(find_clip(layout_.folder, row.id));
   stay_inside(clip.place.path);
+  clip.place.root = layout_.root;
   struct stat status {};
   if (::stat(clip.place.path.c_str(), &status) != 0) {
     throw RejectionReason{Rejection::missing, fmt::format("missing: there is no {}", clip.place.path.string())};
@@ -174,6 +177,11 @@ void Scanner::read_header(const CorpusRow& row, ScannedRow& scanned) const {
   });
   if (!clip.place.part) clip.place.bytes = static_cast<uint64_t>(status.st_size);
   if (clip.samples == 0) throw RejectionReason{Rejection::no_samples, "it has no samples"};
+  const uint64_t resampled = ResampleFilter(clip.sample_rate, mel_.sample_rate).output_length(clip.samples);
+  if (resampled > max_clip_samples) {
+    throw RejectionReason{Rejection::too_long, fmt::format("too long: {} samples at {} Hz; at most {} are read",
+                                                           resampled, mel_.sample_rate, max_clip_samples)};
+  }
   if (row.seconds > 0 && std::abs(row.seconds - clip.seconds()) > 0.1 + 0.05 * clip.seconds()) {
     throw RejectionReason{
         Rejection::wrong_duration,
@@ -183,18 +191,17 @@ void Scanner::read_header(const CorpusRow& row, ScannedRow& scanned) const {
 
 void Scanner::decode(const CorpusRow& row, ScannedRow& scanned) const {
   CorpusClip& clip = scanned.clip;
-  Clip audio;
   readable(Rejection::unreadable, [&] {
     if (row.hash != 0) check_packed(clip.place, row.hash);
-    audio = read_clip(clip.place);
+    const Clip audio = read_clip(clip.place, 0, clip.samples);
+    clip.samples = audio.samples.size();
+    if (!is_loud(audio.samples)) throw RejectionReason{Rejection::silent, "silent: no sample is above -60 dB"};
+    if (config_.data.trim_silence) {
+      const SampleRange range = sounding_part(audio.samples, {});
+      clip.first_sample = range.first, clip.samples = range.end - range.first;
+    }
+    scanned.mel = sums_of(mel_, clip, std::span(audio.samples).subspan(clip.first_sample, clip.samples));
   });
-  clip.samples = audio.samples.size();
-  if (!is_loud(audio.samples)) throw RejectionReason{Rejection::silent, "silent: no sample is above -60 dB"};
-  if (config_.data.trim_silence) {
-    const SampleRange range = sounding_part(audio.samples, {});
-    clip.first_sample = range.first, clip.samples = range.end - range.first;
-  }
-  scanned.mel = sums_of(mel_, clip, std::span(audio.samples).subspan(clip.first_sample, clip.samples));
 }
 
 void Scanner::fit_lengths(ScannedRow& scanned) const {

@@ -54,7 +54,6 @@ class Scanner {
   const MelSpec& mel_;
   bool deep_, texts_;
   const std::set<char32_t>* symbols_;
-  const std::filesystem::path real_folder_;  // without symlinks
 };
 
 // The mel of what is used of the clip, at the convention's rate.

@@ -80,17 +80,34 @@ class YamlReader {
     reject_setting("config", name, "is not a setting ({})", where(node), way_out("did you mean {}?", near->name()));
   }
 
+  // An alias lets a few bytes stand for many, so sizes are checked before anything is copied.
   void read_mel_presets(const YAML::Node& presets) {
+    constexpr size_t max_presets = 64, max_keys = 32, max_value_bytes = 256;
     if (!presets.IsMap()) reject_input("config", "mel_presets is not a section of presets ({})", where(presets));
+    if (!seen_.insert("mel_presets").second) {
+      reject_input("config", "mel_presets is there a second time ({})", where(presets), way_out("keep one of the two"));
+    }
+    if (presets.size() > max_presets) {
+      reject_input("config", "there are {} mel presets; at most {} are read ({})", presets.size(), max_presets,
+                   where(presets));
+    }
     for (const auto& preset : presets) {
       const std::string name = key_of(preset.first);
       if (!preset.second.IsMap()) {
         reject_input("config", "mel preset {} has no settings ({})", name, where(preset.first));
       }
+      if (preset.second.size() > max_keys) {
+        reject_input("config", "mel preset {} has {} settings; at most {} are read ({})", name, preset.second.size(),
+                     max_keys, where(preset.first));
+      }
       for (const auto& entry : preset.second) {
         const std::string key = key_of(entry.first);
         if (!entry.second.IsScalar())
           reject_input("config", "{}.{} has no single value ({})", name, key, where(entry.first));
+        if (name.size() + key.size() + entry.second.Scalar().size() > max_value_bytes) {
+          reject_input("config", "a setting of a mel preset has more than {} bytes ({})", max_value_bytes,
+                       where(preset.first));
+        }
         config_.values.mel_presets[name][key] = entry.second.Scalar();
       }
     }
@@ -103,6 +120,9 @@ class YamlReader {
 };
 
 YAML::Node parse_yaml(const std::string& text, const std::string& origin) {
+  if (text.size() > max_config_bytes) {
+    reject_input("config", "{} has {} bytes of settings; at most {} are read", origin, text.size(), max_config_bytes);
+  }
   try {
     return YAML::Load(text);
   } catch (const YAML::Exception& error) {

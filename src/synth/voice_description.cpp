@@ -1,6 +1,7 @@
 #include "synth/voice_description.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/nearest.h"
 #include "features/mel_spec.h"
 #include "settings/config_file.h"
@@ -13,8 +14,6 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 
@@ -57,12 +56,12 @@ VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std
   voice.vocabulary = Vocabulary::from_json(text("vocabulary"), path.string());
   voice.convolutions = metadata.contains("convolutions") && metadata.at("convolutions") == "true";
   try {
-    const nlohmann::json mel = nlohmann::json::parse(text("corpus_mel"));
+    const nlohmann::json mel = parse_json(text("corpus_mel"));
     voice.mel_mean = mel.at("mean");
     voice.mel_std = mel.at("deviation");
     if (metadata.contains("speakers")) {
-      voice.speakers = nlohmann::json::parse(text("speakers")).get<std::vector<std::string>>();
-      voice.languages = nlohmann::json::parse(text("languages")).get<std::vector<std::string>>();
+      voice.speakers = parse_json(text("speakers")).get<std::vector<std::string>>();
+      voice.languages = parse_json(text("languages")).get<std::vector<std::string>>();
       voice.default_speaker = text("default_speaker");
     }
   } catch (const nlohmann::json::exception& error) {

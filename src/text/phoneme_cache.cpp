@@ -1,26 +1,25 @@
 #include "text/phoneme_cache.h"
 
 #include "base/files.h"
-
-#include <limits>
-#include <sstream>
-
-#include <nlohmann/json.hpp>
+#include "base/json.h"
+#include "base/lines.h"
 
 namespace myxtts {
 
 using nlohmann::json;
 
 PhonemeCache read_phoneme_cache(const std::filesystem::path& file) {
+  constexpr uint64_t max_bytes = uint64_t{1} << 32;
   PhonemeCache cache;
-  if (file.empty() || !std::filesystem::exists(file)) return cache;
-  std::istringstream lines(read_text_file(file, std::numeric_limits<uint64_t>::max()));
-  for (std::string line; std::getline(lines, line);) {
-    const json entry = json::parse(line, nullptr, false);
+  std::error_code none;
+  if (file.empty() || !std::filesystem::exists(file) || std::filesystem::file_size(file, none) > max_bytes)
+    return cache;
+  read_lines(file, [&](const TextLine& line) {
+    const json entry = parse_json(line.text);
     const auto is_text = [&](const char* key) { return entry.contains(key) && entry[key].is_string(); };
-    if (!entry.is_object() || !is_text("language") || !is_text("text") || !is_text("ipa")) continue;
+    if (!is_text("language") || !is_text("text") || !is_text("ipa")) return;
     cache[{entry["language"], entry["text"]}] = entry["ipa"];
-  }
+  });
   return cache;
 }
 

@@ -1,11 +1,10 @@
 #include "text/vocabulary.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "text/utf8.h"
 
 #include <algorithm>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 namespace {
@@ -62,13 +61,13 @@ Vocabulary Vocabulary::from_json(const std::string& text, const std::string& nam
     reject_input("text", "{} is not a vocabulary: {}", name, why,
                  way_out("use the file that was saved with the voice"));
   };
-  const json saved = json::parse(text, nullptr, false);
+  const json saved = parse_json(text);
   if (!saved.is_object()) reject("it is not a JSON object");
-  if (saved.value("version", json()) != format_version) reject("its version is not 1");
-  const json symbols = saved.value("symbols", json());
-  if (!symbols.is_array()) reject("it has no list of symbols");
+  const auto version = saved.find("version"), symbols = saved.find("symbols");
+  if (version == saved.end() || *version != format_version) reject("its version is not 1");
+  if (symbols == saved.end() || !symbols->is_array()) reject("it has no list of symbols");
   std::set<char32_t> letters;
-  for (const json& symbol : symbols) {
+  for (const json& symbol : *symbols) {
     const std::vector<char32_t> one =
         symbol.is_string() ? decode_utf8(symbol.get<std::string>()) : std::vector<char32_t>{};
     if (one.size() != 1) reject("a symbol is not a single character");

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/folder_lock.h"
+#include "base/json.h"
 #include "base/system_calls.h"
 #include "synth/tensor_view.h"
 #include "synth/voice_file.h"
@@ -13,7 +14,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 namespace fs = std::filesystem;
@@ -52,7 +52,7 @@ std::string to_text(const RunPosition& at) {
 }
 
 RunPosition position_from(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text);
+  const nlohmann::json json = parse_json(text);
   RunPosition position;
   position.step = json.at("step");
   position.epoch = json.at("epoch");

@@ -1,12 +1,11 @@
 #include "train/metrics.h"
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/lines.h"
 
 #include <cmath>
 #include <limits>
-
-#include <nlohmann/json.hpp>
 
 namespace myxtts {
 
@@ -34,7 +33,7 @@ void drop_later_lines(const std::filesystem::path& path, int64_t step) {
   if (!std::filesystem::exists(path)) return;
   std::string kept;
   read_lines(path, [&](const TextLine& line) {
-    const nlohmann::json json = nlohmann::json::parse(line.text, nullptr, false);
+    const nlohmann::json json = parse_json(line.text);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) return;
     if (json["step"].get<int64_t>() <= step) kept.append(line.text).push_back('\n');
   });

@@ -8,6 +8,6 @@ FUZZ_TARGET(input) {
   const CorpusLayout layout = find_layout(fuzz::file_of(input, "manifest.jsonl"));
   read_rows(layout, "id|text|normalised", [](CorpusRow&& row) {
     fuzz::expect(row.line > 0);
-    if (row.place) place_outside(fuzz::folder(), row.place->path);
+    if (row.place) RootFolder(fuzz::folder()).outside(row.place->path);
   });
 }

@@ -14,7 +14,7 @@ namespace {
 
 AudioInfo codec_info(const ByteSource& source) { missing(source.name); }
 
-std::vector<float> codec_read_mono(const ByteSource& source, uint64_t, uint64_t) { missing(source.name); }
+AudioInfo codec_read_mono(const ByteSource& source, uint64_t, uint64_t, const TakeSamples&) { missing(source.name); }
 
 void codec_write(const std::filesystem::path& path, const std::string&, std::span<const float>, int) {
   missing(path.string());

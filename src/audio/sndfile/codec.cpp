@@ -106,12 +106,25 @@ class QuietStderr {
   const bool wanted_;
 };
 
-// libsndfile tries MP3 for everything that it does not recognise by its first bytes.
-bool may_be_mp3(const ByteSource& source) {
-  char magic[4] = {};
-  source.read_at(0, std::as_writable_bytes(std::span(magic)));
-  const std::string_view start(magic, 4);
-  return start != "fLaC" && start != "OggS";
+enum class Container { flac, ogg, mp3 };
+
+// By its first bytes; libsndfile would open two dozen other containers too. Up to a few ID3 tags may come first.
+Container container_of(const ByteSource& source) {
+  uint64_t at = 0;
+  for (int tags = 0; tags < 4; ++tags) {
+    uint8_t bytes[10] = {};
+    source.read_at(at, std::as_writable_bytes(std::span(bytes)));
+    const std::string_view start(reinterpret_cast<const char*>(bytes), 4);
+    if (start == "fLaC") return Container::flac;
+    if (start == "OggS") return Container::ogg;
+    if (bytes[0] == 0xFF && bytes[1] >= 0xE0) return Container::mp3;
+    if (!start.starts_with("ID3")) break;
+    uint64_t tag_bytes = 0;
+    for (int i = 6; i < 10; ++i) tag_bytes = tag_bytes << 7 | (bytes[i] & 0x7F);
+    at += sizeof bytes + tag_bytes;
+  }
+  fail_as(ErrorCode::unreadable, "audio", "{} cannot be decoded: it is not WAV, FLAC, Ogg or MP3 (at byte {})",
+          source.name, at_byte(at));
 }
 
 using Handle = std::unique_ptr<SNDFILE, int (*)(SNDFILE*)>;
@@ -122,7 +135,7 @@ struct OpenClip {
   SF_INFO info{};
   Handle handle{nullptr, sf_close};
 
-  explicit OpenClip(const ByteSource& source) : quiet(may_be_mp3(source)) {
+  explicit OpenClip(const ByteSource& source) : quiet(container_of(source) == Container::mp3) {
     file.source = &source;
     handle.reset(sf_open_virtual(&virtual_calls, SFM_READ, &info, &file));
     if (!handle) {
@@ -132,27 +145,28 @@ struct OpenClip {
       fail_as(ErrorCode::unreadable, "audio", "{} cannot be decoded: {} (at byte {})", source.name, reason,
               at_byte(file.furthest_read));
     }
-    if (info.channels < 1 || info.samplerate < 1 || info.frames < 0) {
+    if (info.channels < 1 || !is_sample_rate(info.samplerate) || info.frames < 0) {
       fail_as(ErrorCode::unreadable, "audio", "{} has {} channels at {} Hz (at byte {})", source.name, info.channels,
               info.samplerate, at_byte(0));
     }
-    if (static_cast<uint64_t>(info.frames) > max_decoded_samples) {
-      fail_as(ErrorCode::unreadable, "audio", "{} claims {} samples, and at most {} are decoded (at byte {})",
-              source.name, info.frames, max_decoded_samples, at_byte(0));
+    if (static_cast<uint64_t>(info.frames) > max_frames()) {
+      fail_as(ErrorCode::unreadable, "audio",
+              "{} claims {} samples in each of {} channels; at most {} are read (at byte {})", source.name, info.frames,
+              info.channels, max_frames(), at_byte(0));
     }
   }
+
+  uint64_t max_frames() const { return max_clip_samples / static_cast<uint64_t>(info.channels); }
 };
 
 std::string format_name(const SF_INFO& info) {
   switch (info.format & SF_FORMAT_TYPEMASK) {
     case SF_FORMAT_FLAC:
       return "flac";
-    case SF_FORMAT_MPEG:
-      return "mp3";
     case SF_FORMAT_OGG:
       return (info.format & SF_FORMAT_SUBMASK) == SF_FORMAT_OPUS ? "opus" : "vorbis";
     default:
-      return "other";
+      return "mp3";
   }
 }
 
@@ -193,12 +207,11 @@ int write_format(const std::string& format) {
 
 }  // namespace
 
-AudioInfo codec_info(const ByteSource& source) {
-  const OpenClip clip(source);
-  return {format_name(clip.info), clip.info.samplerate, clip.info.channels, static_cast<uint64_t>(clip.info.frames)};
-}
-
 namespace {
+
+AudioInfo info_of(const SF_INFO& info) {
+  return {format_name(info), info.samplerate, info.channels, static_cast<uint64_t>(info.frames)};
+}
 
 // After a seek, a lossy decoder makes other samples than if it had come there from the beginning.
 bool is_lossy(const SF_INFO& info) {
@@ -208,7 +221,9 @@ bool is_lossy(const SF_INFO& info) {
 
 }  // namespace
 
-std::vector<float> codec_read_mono(const ByteSource& source, uint64_t first, uint64_t count) {
+AudioInfo codec_info(const ByteSource& source) { return info_of(OpenClip(source).info); }
+
+AudioInfo codec_read_mono(const ByteSource& source, uint64_t first, uint64_t count, const TakeSamples& take) {
   OpenClip clip(source);
   const auto claimed = static_cast<uint64_t>(clip.info.frames);
   uint64_t skipped = is_lossy(clip.info) ? first : 0;  // decoded, and not used
@@ -218,11 +233,11 @@ std::vector<float> codec_read_mono(const ByteSource& source, uint64_t first, uin
   }
   const int channels = clip.info.channels;
   constexpr uint64_t frames_at_once = 4096;
-  std::vector<float> block(frames_at_once * static_cast<size_t>(channels));
-  std::vector<float> mono;
-  count = std::min(count, max_decoded_samples);
-  while (mono.size() < count) {
-    const uint64_t missing = skipped > 0 ? skipped : count - mono.size();
+  std::vector<float> block(frames_at_once * static_cast<size_t>(channels)), mono(frames_at_once);
+  uint64_t done = 0;
+  count = std::min(count, clip.max_frames());  // the length of an MP3 may be an estimate
+  while (done < count) {
+    const uint64_t missing = skipped > 0 ? skipped : count - done;
     const auto want = static_cast<sf_count_t>(std::min<uint64_t>(frames_at_once, missing));
     const sf_count_t got = sf_readf_float(clip.handle.get(), block.data(), want);
     if (skipped > 0) {
@@ -233,17 +248,18 @@ std::vector<float> codec_read_mono(const ByteSource& source, uint64_t first, uin
     for (sf_count_t frame = 0; frame < got; ++frame) {
       float sum = 0;
       for (int channel = 0; channel < channels; ++channel) sum += finite_or_zero(block[frame * channels + channel]);
-      mono.push_back(sum / static_cast<float>(channels));
+      mono[static_cast<size_t>(frame)] = sum / static_cast<float>(channels);
     }
+    done += static_cast<uint64_t>(got);
+    if (!take(std::span(mono).first(static_cast<size_t>(got)))) return info_of(clip.info);
     if (got < want) break;
   }
   const uint64_t expected = std::min(count, claimed - std::min(claimed, first));
-  // The length of an MP3 may be an estimate; other formats store it.
-  if (mono.size() < expected && (format_name(clip.info) != "mp3" || mono.empty())) {
+  if (done < expected && (format_name(clip.info) != "mp3" || done == 0)) {
     fail_as(ErrorCode::unreadable, "audio", "{} breaks off after {} of {} samples (at byte {})", source.name,
-            first + mono.size(), claimed, at_byte(clip.file.furthest_read));
+            first + done, claimed, at_byte(clip.file.furthest_read));
   }
-  return mono;
+  return info_of(clip.info);
 }
 
 void codec_write(const std::filesystem::path& path, const std::string& format, std::span<const float> samples,

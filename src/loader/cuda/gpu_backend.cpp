@@ -392,9 +392,10 @@ class GpuBackend : public LoaderBackend {
     SlotState& state = slots_[slot.number];
     const Clip audio = read_clip(clip.place, clip.first_sample, clip.samples);
     if (audio.samples.size() != clip.samples || audio.sample_rate != clip.sample_rate) changed(clip);
+    const uint64_t bytes = audio.samples.size() * sizeof(float);
+    if (bytes > reference_bytes_) changed(clip);  // of a rate that the index's summary lacks
     const uint64_t offset = batch_bytes_ + row * reference_bytes_;
-    std::memcpy(state.slab->memory.data() + head_bytes_ + offset, audio.samples.data(),
-                audio.samples.size() * sizeof(float));
+    std::memcpy(state.slab->memory.data() + head_bytes_ + offset, audio.samples.data(), bytes);
     ReferenceRow& reference = state.references[row];
     reference.clip =
         gpu_clip(clip, {SampleFormat::float_32, 1, clip.sample_rate, 0, clip.samples}, state.staging + offset);
@@ -426,7 +427,7 @@ class GpuBackend : public LoaderBackend {
     std::byte* const kept =
         keeps_in_host_memory(one) && !one.from_cache && slot.bad[row].empty() ? one.cached->host : nullptr;
     if (!clip.wav) return load_decoded(clip, slot, row, kept);
-    const std::span<const std::byte> file = clip.place.part ? files_.bytes_of(clip.place.path) : std::span<std::byte>();
+    const std::span<const std::byte> file = clip.place.part ? files_.bytes_of(clip.place) : std::span<std::byte>();
     if (clip.place.first_byte < file.size() && clip.place.bytes <= file.size() - clip.place.first_byte) {
       const std::span<const std::byte> bytes = file.subspan(clip.place.first_byte, clip.place.bytes);
       const WavLayout layout = layout_of(clip, bytes);

@@ -10,12 +10,12 @@ RegisteredFiles::~RegisteredFiles() {
   }
 }
 
-std::span<const std::byte> RegisteredFiles::bytes_of(const std::filesystem::path& path) {
+std::span<const std::byte> RegisteredFiles::bytes_of(const ClipPlace& place) {
   const std::lock_guard lock(mutex_);
-  const auto [found, is_new] = files_.try_emplace(path.string());
+  const auto [found, is_new] = files_.try_emplace(place.path.string());
   File& file = found->second;
   if (is_new) {
-    file.mapped = std::make_unique<MappedFile>(path);
+    file.mapped = std::make_unique<MappedFile>(place.path, place.root.get());
     const std::span<const std::byte> bytes = file.mapped->bytes();
     if (!bytes.empty() && registered_bytes_ + bytes.size() <= max_bytes_) {
       cudaSetDevice(device_);  // workers call this, and nothing else of CUDA

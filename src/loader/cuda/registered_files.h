@@ -2,6 +2,7 @@
 // sample. Any thread.
 #pragma once
 
+#include "audio/clip.h"
 #include "base/mapped_file.h"
 #include "base/memory.h"
 
@@ -22,7 +23,7 @@ class RegisteredFiles {
 
   // The file's bytes, or nothing where it cannot be registered or has been cut short: then it is read like any other
   // file. Registering locks a file in memory, so no more than half of what this process may have is used.
-  std::span<const std::byte> bytes_of(const std::filesystem::path& path);
+  std::span<const std::byte> bytes_of(const ClipPlace& place);
 
  private:
   struct File {

@@ -36,5 +36,36 @@ TEST(Codec, a_part_has_the_samples_of_the_whole) {
   }
 }
 
+std::string error_of(const std::string& content) {
+  try {
+    read_clip(memory_source("clip", std::as_bytes(std::span(content))));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// libsndfile opens two dozen containers that nobody keeps speech in, whatever the name of the file.
+TEST(Codec, other_containers_are_refused_also_behind_a_tag) {
+  const std::string au =
+      std::string(".snd\0\0\0\x18\xFF\xFF\xFF\xFF\0\0\0\x03\0\0\x1F\x40\0\0\0\x01", 24) + std::string(4000, 'x');
+  const std::string tag("ID3\x04\0\0\0\0\0\0", 10);
+  for (const std::string& content : {au, tag + au, tag + tag + tag + tag + au, std::string("a text"), tag}) {
+    EXPECT_NE(error_of(content).find("not WAV, FLAC, Ogg or MP3"), std::string::npos) << error_of(content);
+  }
+}
+
+TEST(Codec, a_block_that_is_not_wanted_ends_the_reading) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "blocks.flac";
+  try {
+    codec_write(path, "flac", std::vector<float>(20'000, 0.5F), 24'000);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  size_t blocks = 0;
+  EXPECT_EQ(read_samples(path, 0, whole_clip, [&](std::span<const float>) { return ++blocks < 2; }), 24'000);
+  EXPECT_EQ(blocks, 2U);
+}
+
 }  // namespace
 }  // namespace myxtts

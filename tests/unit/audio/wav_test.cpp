@@ -70,6 +70,27 @@ TEST(Wav, finds_the_samples_behind_any_chunks) {
   EXPECT_EQ(layout.data_offset_bytes, 12U + 12 + 24 + 14 + 8);
 }
 
+TEST(Wav, rates_and_lengths_beyond_any_clip_are_refused) {
+  const auto error_of = [](const fs::path& path) -> std::string {
+    try {
+      read_clip(path);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const fs::path path = fs::path(testing::TempDir()) / "limits.wav";
+  for (const int rate : {1, 999, 768'001, 9'999'991}) {
+    write_wav(path, std::vector<float>(100), rate);
+    EXPECT_NE(error_of(path).find(fmt::format("sample rate of {} Hz", rate)), std::string::npos) << error_of(path);
+  }
+  const auto header = make_wav_header(unknown_wav_bytes, 48'000);
+  write_file_atomically(path, header);
+  fs::resize_file(path, header.size() + 2 * (max_clip_samples + 1));  // takes no room on the disk
+  EXPECT_NE(error_of(path).find("at most 67108864 are read"), std::string::npos) << error_of(path);
+  fs::remove(path);
+}
+
 TEST(Wav, missing_padding_after_an_odd_chunk_is_tolerated) {
   EXPECT_EQ(parse(riff(chunk("LIST", "abc", false) + mono16 + chunk("data", samples))).frames, 10U);
 }

@@ -43,6 +43,13 @@ TEST_F(AppendFiles, a_line_that_a_kill_left_half_written_is_removed) {
   EXPECT_EQ(content(), "");
 }
 
+TEST_F(AppendFiles, a_link_is_not_followed) {
+  write_file_atomically(folder / "other", "a last line without an end");
+  fs::create_symlink(folder / "other", log);
+  EXPECT_THROW(AppendFile::lines(log), Error);
+  EXPECT_EQ(read_text_file(folder / "other", 100), "a last line without an end");
+}
+
 TEST_F(AppendFiles, a_full_disk_leaves_whole_lines_and_later_ones_are_written) {
   AppendFile file = AppendFile::lines(log);
   file.append("one\n");

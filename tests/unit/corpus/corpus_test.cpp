@@ -3,6 +3,7 @@
 #include "audio/wav.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "corpus/pack.h"
 #include "corpus/rows.h"
 #include "loader/make_batch.h"
 #include "plan/shapes.h"
@@ -110,6 +111,94 @@ TEST_F(CorpusFolder, clips_outside_of_it_are_rejected_unless_they_are_allowed) {
   config.data.allow_outside = true;
   EXPECT_EQ(open().index.size(), 6U);
   fs::remove_all(outside);
+}
+
+// An index comes with the corpus, and links may be changed after `prepare` has looked.
+TEST_F(CorpusFolder, an_index_opens_nothing_outside_of_the_corpus) {
+  metadata("a|good text\nb|good text\n");
+  const fs::path outside = folder.string() + "_outside";
+  fs::create_directories(outside);
+  fs::copy_file(folder / "wavs" / "a.wav", outside / "a.wav", fs::copy_options::overwrite_existing);
+  for (const fs::path& path : {fs::path("..") / outside.filename() / "a.wav", outside / "a.wav"}) {
+    {
+      const Corpus made = open();
+      IndexWriter writer(made.index.path());
+      CorpusClip clip = made.index.clip(0);
+      clip.place.path = path;
+      writer.add(clip), writer.add(made.index.clip(1));
+      writer.finish(made.index.stamp(), made.index.summary());
+    }
+    const Corpus shipped = open();
+    EXPECT_EQ(shipped.index.clip(0).place.path, path) << "the index was used as it is";
+    EXPECT_THROW(read_clip(shipped.clip(0).place), Error) << path;
+    EXPECT_NO_THROW(read_clip(shipped.clip(1).place));
+    fs::remove(shipped.index.path());
+  }
+  open();
+  fs::remove(folder / "wavs" / "b.wav");
+  fs::create_symlink(outside / "a.wav", folder / "wavs" / "b.wav");
+  EXPECT_THROW(read_clip(open().clip(1).place), Error);
+  config.data.allow_outside = true;
+  EXPECT_NO_THROW(read_clip(open().clip(1).place));
+  fs::remove_all(outside);
+}
+
+TEST_F(CorpusFolder, a_linked_index_folder_is_not_written_to) {
+  metadata("a|good text\nb|good text\n");
+  const fs::path outside = folder.string() + "_outside";
+  fs::create_directories(outside);
+  fs::create_directory_symlink(outside, folder / ".myxtts");
+  EXPECT_THROW(open(), Error);
+  EXPECT_TRUE(fs::is_empty(outside));
+  config.data.allow_outside = true;
+  EXPECT_EQ(open().index.size(), 2U);
+  fs::remove_all(outside);
+}
+
+TEST_F(CorpusFolder, absolute_paths_of_a_manifest_are_used_if_they_lie_in_it) {
+  const fs::path outside = folder.string() + "_outside";
+  fs::create_directories(outside);
+  fs::copy_file(folder / "wavs" / "b.wav", outside / "b.wav", fs::copy_options::overwrite_existing);
+  const auto line = [](const fs::path& path) {
+    return fmt::format("{{\"audio_filepath\": \"{}\", \"text\": \"good text\"}}\n", path.string());
+  };
+  write_file_atomically(folder / "manifest.jsonl",
+                        line(fs::canonical(folder) / "wavs" / "a.wav") + line(outside / "b.wav"));
+  const Corpus corpus = open();
+  ASSERT_EQ(corpus.index.size(), 1U);
+  EXPECT_NO_THROW(read_clip(corpus.clip(0).place));
+  EXPECT_EQ(corpus.index.summary().rejected.at(0).code, Rejection::outside);
+  config.data.allow_outside = true;
+  EXPECT_EQ(open().index.size(), 2U);
+  fs::remove_all(outside);
+}
+
+TEST_F(CorpusFolder, a_linked_shard_is_refused_unless_it_is_named_itself) {
+  metadata("a|good text\nb|good text\n");
+  const fs::path outside = folder.string() + "_outside", linked = folder.string() + "_linked";
+  fs::remove_all(outside), fs::remove_all(linked), fs::create_directories(linked);
+  const fs::path shard = pack_corpus(open(), outside, {}).shards.at(0);
+  fs::create_symlink(shard, linked / shard.filename());
+  EXPECT_THROW(open_corpus(linked, config, {}), Error);
+  const Corpus corpus = open_corpus(linked / shard.filename(), config, {});
+  ASSERT_EQ(corpus.index.size(), 2U);
+  EXPECT_NO_THROW(read_clip(corpus.clip(1).place));
+  fs::remove_all(outside), fs::remove_all(linked);
+}
+
+TEST_F(CorpusFolder, a_clip_of_an_absurd_rate_is_rejected_and_ends_nothing) {
+  config.data.overlong = "truncate", config.data.max_mel_frames = 100;
+  for (const bool deep : {false, true}) {
+    for (const auto& [rate, samples] : std::map<int, size_t>{{1, 100'000}, {9'999'991, 100'000}, {1000, 3'200'000}}) {
+      write_wav(folder / "wavs" / "c.wav", std::vector<float>(samples, 0.5F), rate);
+      metadata(fmt::format("a|good text\nb|good text\nc|{} Hz\n", rate));
+      PrepareOptions options;
+      options.deep = deep;
+      const Corpus corpus = open(options);
+      EXPECT_EQ(corpus.index.size(), 2U) << rate;
+      EXPECT_EQ(corpus.index.summary().rejected.at(0).code, rate == 1000 ? Rejection::too_long : Rejection::unreadable);
+    }
+  }
 }
 
 TEST_F(CorpusFolder, a_line_without_end_is_one_rejected_row) {

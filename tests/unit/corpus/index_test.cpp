@@ -135,6 +135,27 @@ TEST_F(Index, any_damage_is_noticed) {
   EXPECT_LT(harmless, 10);
 }
 
+TEST_F(Index, rates_and_lengths_that_no_clip_has_are_noticed) {
+  Random random(1);
+  const auto write_one = [&](const CorpusClip& clip, const std::string& rate) {
+    IndexWriter writer(path);
+    writer.add(clip);
+    CorpusSummary summary;
+    summary.sample_rates = {{rate, 1}};
+    writer.finish({}, summary);
+  };
+  for (const std::string rate : {"", "x", "22050 Hz", "-1", "022050", "999999999999", "1"}) {
+    write_one(make_clip(0, random), rate);
+    EXPECT_THROW(CorpusIndex{path}, Error) << rate;
+  }
+  CorpusClip fast = make_clip(0, random), late = fast, endless = fast;
+  fast.sample_rate = 9'999'991, late.first_sample = UINT64_MAX, endless.samples = uint64_t{1} << 40;
+  for (const CorpusClip& clip : {fast, late, endless}) {
+    write_one(clip, "22050");
+    EXPECT_THROW(CorpusIndex(path).clip(0), Error);
+  }
+}
+
 int64_t resident_kb() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

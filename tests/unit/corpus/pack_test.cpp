@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "corpus/tar.h"
 
+#include <chrono>
 #include <cmath>
 #include <map>
 
@@ -57,9 +58,10 @@ class PackFolder : public testing::Test {
     writer.finish({}, {});
     return CorpusIndex(folder / "index");
   }
+  Corpus corpus() const { return {{}, MelSpec(), index(), Vocabulary({}), "characters"}; }
   std::vector<PackedClip> pack(const std::string& name, const PackOptions& options = {}) const {
     std::vector<PackedClip> packed;
-    for (const fs::path& shard : pack_corpus(index(), folder / name, options).shards) {
+    for (const fs::path& shard : pack_corpus(corpus(), folder / name, options).shards) {
       for (const PackedClip& clip : read_pack_index(shard)) packed.push_back(clip);
     }
     return packed;
@@ -75,7 +77,7 @@ TEST_F(PackFolder, every_clip_comes_back_sample_for_sample_with_its_text) {
     EXPECT_EQ(done, ++last_done);
     EXPECT_EQ(total, clips.size());
   };
-  const PackReport report = pack_corpus(index(), folder / "pack", options);
+  const PackReport report = pack_corpus(corpus(), folder / "pack", options);
   ASSERT_EQ(report.shards, std::vector{shard("pack")});
   EXPECT_EQ(report.clips, clips.size());
   EXPECT_EQ(report.bytes, fs::file_size(shard("pack")));
@@ -135,7 +137,7 @@ TEST_F(PackFolder, small_shards_hold_what_fits_and_no_clip_is_lost) {
   for (int i = 0; i < 40; ++i) add("more-" + std::to_string(i), clips[0].place, 0, 1500);
   PackOptions options;
   options.shard_bytes = 20'000;
-  const PackReport report = pack_corpus(index(), folder / "pack", options);
+  const PackReport report = pack_corpus(corpus(), folder / "pack", options);
   EXPECT_GT(report.shards.size(), 5U);
   uint64_t total = 0;
   size_t next = 0;
@@ -147,7 +149,7 @@ TEST_F(PackFolder, small_shards_hold_what_fits_and_no_clip_is_lost) {
   EXPECT_EQ(next, clips.size());
   EXPECT_EQ(total, report.bytes);
   options.shard_bytes = 1;
-  EXPECT_EQ(pack_corpus(index(), folder / "tiny", options).shards.size(), clips.size()) << "one clip a shard at least";
+  EXPECT_EQ(pack_corpus(corpus(), folder / "tiny", options).shards.size(), clips.size()) << "one clip a shard at least";
 }
 
 TEST_F(PackFolder, original_bytes_are_kept_as_they_are_from_files_and_from_tars) {
@@ -271,6 +273,26 @@ TEST_F(PackFolder, a_lying_index_is_named_with_its_line) {
                                  std::string("{\"id\":1}"), std::string(100'000, '['), std::string(9, '\0')}) {
     EXPECT_NE(reason_of(bad), "") << bad.substr(0, 20);
   }
+}
+
+TEST_F(PackFolder, a_line_of_many_names_is_read_in_linear_time_and_an_overlong_one_is_not) {
+  std::string line = R"({"id":"a","speaker":"","text":"t","held_out":false,"first_byte":0,"bytes":9,)"
+                     R"("xxh64":"0123456789abcdef")";
+  for (int i = 0; line.size() < (1 << 20) - 20; ++i) line += fmt::format(",\"{:x}\":0", i);
+  line += "}";
+  const auto read = [&] {
+    TarWriter writer(folder / "a.tar");
+    writer.add("myxtts-index.jsonl", std::as_bytes(std::span(line)));
+    writer.finish();
+    return read_pack_index(folder / "a.tar");
+  };
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(read().size(), 1U);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  line.append(100, ' ');
+  EXPECT_THROW(read(), Error);
+  clips[0].text.assign(1 << 20, 'x');
+  EXPECT_THROW(pack("long"), Error);
 }
 
 // Reads the index and every clip it names; an Error is the only complaint allowed.

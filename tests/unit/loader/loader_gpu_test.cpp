@@ -116,8 +116,7 @@ TEST_F(LoaderOnGpu, crops_agree_with_the_cpu_and_do_not_depend_on_workers_or_cac
 TEST_F(LoaderOnGpu, a_packed_corpus_is_copied_from_the_file_itself_and_gives_the_same) {
   const Corpus corpus = open();
   PackOptions pack;
-  pack.corpus_folder = corpus.folder;
-  pack_corpus(corpus.index, folder / "packed", pack);
+  pack_corpus(corpus, folder / "packed", pack);
   const Corpus packed = open_corpus(folder / "packed", config, {});
   const BatchPlan plan = plan_of(corpus), packed_plan = plan_of(packed);
   Loader loader(corpus, plan, gpu(2, 0)), packed_loader(packed, packed_plan, gpu(1, 0));

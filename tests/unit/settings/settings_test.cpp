@@ -34,6 +34,23 @@ class ConfigFile : public testing::Test {
   }
 };
 
+// 20 presets that are one map of 20,000 keys: 200 KB that would become 400,000 settings.
+TEST_F(ConfigFile, aliases_of_presets_are_not_expanded_without_limit) {
+  std::string keys;
+  for (int i = 0; i < 20'000; ++i) keys += fmt::format("{}k{}: 1", i == 0 ? "" : ", ", i);
+  std::string yaml = "mel_presets:\n  p: &p {" + keys + "}\n";
+  for (int i = 0; i < 20; ++i) yaml += fmt::format("  p{}: *p\n", i);
+  EXPECT_NE(error_of(yaml).find("has 20000 settings"), std::string::npos) << error_of(yaml);
+  yaml = "mel_presets:\n  p: &p {n_mels: 80}\n";
+  for (int i = 0; i < 100; ++i) yaml += fmt::format("  p{}: *p\n", i);
+  EXPECT_NE(error_of(yaml).find("there are 101 mel presets"), std::string::npos) << error_of(yaml);
+  yaml = "mel_presets: {p: {n_mels: " + std::string(1000, '8') + "}}\n";
+  EXPECT_NE(error_of(yaml).find("more than 256 bytes"), std::string::npos) << error_of(yaml);
+  yaml = "mel_presets: &m {p: {n_mels: 80}}\nmel_presets: *m\n";
+  EXPECT_NE(error_of(yaml), "no error");
+  EXPECT_THROW(config_from_yaml(std::string(2 << 20, '#'), "a checkpoint"), Error);
+}
+
 // What is wrong with a table of settings, a sentence for each fault.
 std::vector<std::string> faults_of(const std::vector<Setting>& rows) {
   std::vector<std::string> faults;

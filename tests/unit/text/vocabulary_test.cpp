@@ -73,9 +73,17 @@ TEST(VocabularyTest, a_bad_file_is_rejected_by_name) {
        {"", "[]", "{", R"({"symbols":["a"]})", R"({"version":2,"symbols":["a"]})", R"({"version":"1","symbols":["a"]})",
         R"({"version":1})", R"({"version":1,"symbols":"ab"})", R"({"version":1,"symbols":["ab"]})",
         R"({"version":1,"symbols":[""]})", R"({"version":1,"symbols":[7]})", R"({"version":1,"symbols":["b","a"]})",
-        R"({"version":1,"symbols":["a","a"]})"}) {
+        R"({"version":1,"symbols":["a","a"]})", R"({"version":1,"symbols":["a"],"symbols":["b"]})"}) {
     const std::string error = error_of([&] { Vocabulary::from_json(text, "my_voice.json"); });
     EXPECT_NE(error.find("my_voice.json is not a vocabulary"), std::string::npos) << text << " gave " << error;
+  }
+}
+
+// Copying or comparing values that are nested this deeply overflows the stack.
+TEST(VocabularyTest, a_deeply_nested_file_is_rejected) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  for (const std::string& text : {R"({"version":1,"symbols":)" + deep + "}", R"({"version":)" + deep + "}"}) {
+    EXPECT_NE(error_of([&] { Vocabulary::from_json(text, "deep.json"); }).find("deep.json is not"), std::string::npos);
   }
 }
 
