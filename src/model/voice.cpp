@@ -374,14 +374,26 @@ MelDistances Voice::mel_distances(const Weights& weights, const VoiceBatch& batc
           masked_sum(length, valid) / valid_frames};
 }
 
+namespace {
+
+void check_sentence(int64_t count, const char* of_what) {
+  if (count <= max_sentence) return;
+  reject_input("synth", "a sentence of the text has {} {}, more than {}", count, of_what, max_sentence,
+               way_out("make shorter sentences of it, or speak faster"));
+}
+
+}  // namespace
+
 std::vector<int64_t> frames_of_tokens(const at::Tensor& log_durations, double speed) {
   const at::Tensor frames =
       (log_durations.exp() / speed).round().nan_to_num(1).clamp(1, max_frames_per_token).to(at::kLong).contiguous();
+  check_sentence(frames.sum().item<int64_t>(), "frames");
   return {frames.const_data_ptr<int64_t>(), frames.const_data_ptr<int64_t>() + frames.numel()};
 }
 
 EncodedText Voice::encode_text(const Weights& weights, const at::Tensor& tokens, const at::Tensor& length,
                                const at::Tensor& vector, const at::Tensor& language, bool guided) const {
+  check_sentence(tokens.size(1), "tokens");
   const at::NoGradGuard no_gradients;
   Condition condition;
   if (spec_.conditioned()) {

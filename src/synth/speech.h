@@ -28,6 +28,8 @@ class Speech {
   Speech(Speech&&) noexcept;
   Speech& operator=(Speech&&) noexcept;
 
+  // Whether next() would not have to wait until a sentence is pronounced.
+  bool ready() const;
   // The next samples; none at the end. What they are does not depend on when they are asked for. Throws Error if the
   // voice cannot say the text.
   std::vector<float> next();

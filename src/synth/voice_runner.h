@@ -40,7 +40,7 @@ class VoiceRunner {
     at::Tensor frame_mu, condition;  // on the device
     std::unique_ptr<CapturedGraph> graph;
   };
-  using TextKey = std::pair<int64_t, bool>;                                   // tokens, guided
+  using TextKey = std::pair<int64_t, bool>;                                    // tokens, guided
   using FramesKey = std::tuple<int64_t, int64_t, FlowSolver, double, double>;  // frames, and options that are captured
 
   at::TensorOptions on_host(at::ScalarType type) const;

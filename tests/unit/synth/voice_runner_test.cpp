@@ -65,7 +65,8 @@ TEST(VoiceRunner, captured_by_length_it_speaks_as_the_voice_does) {
                              made = runner.synthesize(some_tokens(count), options, as);
         EXPECT_EQ(made.durations, wanted.durations);
         ASSERT_EQ(made.mel.sizes(), wanted.mel.sizes());
-        EXPECT_LT((made.mel - wanted.mel).abs().max().item<float>(), 1e-4F) << count << " tokens, guidance " << guidance;
+        EXPECT_LT((made.mel - wanted.mel).abs().max().item<float>(), 1e-4F)
+            << count << " tokens, guidance " << guidance;
       }
     }
     EXPECT_EQ(runner.captures(), captures);
