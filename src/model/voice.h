@@ -116,9 +116,11 @@ class Voice {
   EncodedText encode_text(const Weights& weights, const at::Tensor& tokens, const at::Tensor& length,
                           const at::Tensor& vector, const at::Tensor& language, bool guided) const;
   // Mel [1, frames, n_mels] of standard normal noise of that shape and the mean of each frame's token, [rows, frames,
-  // n_mels].
+  // n_mels]. `guidance`, a float scalar on the device, is in the place of options.guidance, so that what is captured
+  // once serves all; it is used with two rows.
   at::Tensor speak_text(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
-                        const at::Tensor& length, const at::Tensor& condition, const SynthesisOptions& options) const;
+                        const at::Tensor& length, const at::Tensor& condition, const at::Tensor& guidance,
+                        const SynthesisOptions& options) const;
 
   // Synthesizes the log-mel of one text, without gradients.
   SynthesizedMel synthesize(const Weights& weights, const std::vector<int64_t>& tokens, const SynthesisOptions& options,
@@ -154,7 +156,8 @@ class Voice {
   // Mel [rows, frames, n_mels], normalised, from standard normal noise and the mean of each frame's token. With
   // guidance there are twice as many rows of means and conditions: those with the condition, then those without.
   at::Tensor speak(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
-                   const at::Tensor& lengths, const Condition& condition, const SynthesisOptions& options) const;
+                   const at::Tensor& lengths, const Condition& condition, const at::Tensor& guidance,
+                   const SynthesisOptions& options) const;
   // Of a batch.
   Condition condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                          const Inspect& inspect) const;

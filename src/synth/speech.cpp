@@ -19,7 +19,7 @@ namespace {
 
 // A short first piece, because somebody waits for it. The later ones are longer, because each costs the frames around
 // it; by the time one of them is needed, the one before it is being heard.
-constexpr int64_t first_piece_frames = 32, longest_piece_frames = 512, piece_growth = 4;
+constexpr int64_t first_piece_frames = 32, piece_growth = 4;
 
 double pause_of(const std::string& sentence) {
   const std::vector<Clause> clauses = split_clauses(sentence);

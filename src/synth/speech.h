@@ -13,6 +13,9 @@ namespace myxtts {
 struct LoadedVoice;
 struct SpeakingAs;
 
+// The longest piece of a sentence that a vocoder makes at a time.
+constexpr int64_t longest_piece_frames = 512;
+
 // Where the time of speaking went, in seconds; of tokens, what was waited for.
 struct SpeakingTimes {
   double tokens = 0, mel = 0, waveform = 0;
