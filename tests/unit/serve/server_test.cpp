@@ -281,6 +281,29 @@ TEST(SpeechServer, stops_although_somebody_does_not_read_to_the_end) {
   ::close(socket);
 }
 
+TEST(SpeechServer, stops_although_a_text_is_long) {
+  ServerSettings settings;
+  settings.stop_s = 0.2;
+  std::atomic<int> pieces = 0;
+  ServedVoice slow = voice();
+  slow.begin = [&](const SpeechRequest&, const std::optional<Clip>&) -> SpokenText {
+    const auto next = [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ++pieces;
+      return std::vector<float>(10, 0.5F);
+    };
+    return {next, [] { return true; }};
+  };
+  const auto served = server(settings, slow);
+  if (!served) GTEST_SKIP() << "there is no cpp-httplib: the server is NOT tested";
+  std::thread running([&] { served->run(); });
+  std::thread client([&] { answer_to(served->port(), post(R"({"input": "abc"})")); });
+  while (pieces == 0) std::this_thread::yield();
+  served->stop();
+  running.join();  // by ctest's time limit otherwise: it would be spoken for half an hour
+  client.join();
+}
+
 TEST(SpeechServer, takes_more_connections_than_it_speaks_for) {
   ServerSettings settings;
   settings.connections = 1, settings.queue = 2;
