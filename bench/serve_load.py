@@ -2,7 +2,7 @@
 
 Claim:    on 2 CPU cores the first sound of a sentence of 15 words comes at most 300 ms after its request, with a tiny voice;
           concurrent streams are heard without gaps as long as the machine makes sound faster than they play it;
-          1,000 hostile requests are all answered, and leave resident memory where it was.
+          1,000 hostile requests are all answered with the status that is right for their kind, and resident memory stays flat.
 Command:  python bench/serve_load.py --checkpoint VOICE [--streams 1,2,4,8] [--hostile 1000] [--out FILE.json]
 Peers:    none in this run: the first sound's parts are those of `myxtts bench synth`.
 Spread:   median, 95th percentile and maximum over --rounds rounds; the first request is a warm-up and not counted.
@@ -92,67 +92,144 @@ def load(server, rate, text, streams, rounds):
             "x_real_time": round(sum(each["sound_s"] for each in heard) / passed, 1)}
 
 
-def hostile_request(rng):
-    """Bytes to send, and whether they end in a request that must be answered."""
-    post = b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-
-    def whole(body):
-        return post + b"Content-Length: %d\r\n\r\n" % len(body) + body, True
-
-    kind = rng.randrange(9)
-    if kind == 0:
-        return whole(rng.randbytes(rng.randrange(1, 5000)))
-    if kind == 1:
-        return whole(json.dumps({"input": "a" * rng.choice((5_000, 1_000_000, 10_000_000))}).encode())
-    if kind == 2:
-        return whole(json.dumps({"input": "a" + chr(rng.randrange(32))}).encode()[:-1].replace(b"\\", b"\\", 1) + b"}")
-    if kind == 3:
-        clip = b"RIFF\xff\xff\xff\xffWAVEfmt " + rng.randbytes(rng.randrange(1, 4000))
-        return whole(json.dumps({"input": "a", "reference": base64.b64encode(clip).decode()}).encode())
-    if kind == 4:
-        return whole(b'{"input":' * rng.randrange(1, 100_000))
-    if kind == 5:
-        return rng.randbytes(rng.randrange(1, 3000)) + b"\r\n\r\n", True
-    if kind == 6:
-        return post + b"Transfer-Encoding: chunked\r\n\r\n" + rng.randbytes(300) + b"\r\n", True
-    if kind == 7:  # leaves in the middle of its own request
-        return post + b"Content-Length: 1000\r\n\r\n{", False
-    return whole(json.dumps({"input": "river day " * 40, "stream": True}).encode())[0], False  # leaves before its answer
+POST = b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-def attack(server, rng):
+def with_length(body):
+    return POST + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def asking(**fields):
+    return with_length(json.dumps(fields).encode())
+
+
+def clip(rng):
+    return base64.b64encode(b"RIFF\xff\xff\xff\xffWAVEfmt " + rng.randbytes(rng.randrange(1, 4000))).decode()
+
+
+# What is sent, by kind, and the statuses that are right for it.
+WHOLE = {
+    "not JSON": (lambda rng: with_length(rng.randbytes(rng.randrange(1, 5000))), {400}),
+    "text that is too long": (lambda rng: asking(input="a" * rng.choice((5_000, 1_000_000))), {400}),
+    "body that is too large": (lambda rng: asking(input="a" * 10_000_000), {413}),
+    "control character": (lambda rng: asking(input="a" + chr(rng.choice([*range(9), 11, 12, *range(14, 32)]))), {400}),
+    "broken clip": (lambda rng: asking(input="a", reference=clip(rng)), {400}),
+    "nested": (lambda rng: with_length(b'{"input":' * rng.randrange(2, 100_000)), {400}),
+    "not HTTP": (lambda rng: rng.randbytes(rng.randrange(1, 3000)) + b"\r\n\r\n", {400}),
+    "broken chunks": (lambda rng: POST + b"Transfer-Encoding: chunked\r\n\r\n" + rng.randbytes(300) + b"\r\n", {400}),
+    "flood of headers": (lambda rng: b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * rng.randrange(20_000, 200_000), {413}),
+    "long address": (lambda rng: b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", {414}),
+    "host of somebody else": (lambda rng: b"GET /v1/voices HTTP/1.1\r\nHost: evil.example\r\n\r\n", {403}),
+    "expects to be asked for too much": (lambda rng: POST + b"Expect: 100-continue\r\nContent-Length: 99999999\r\n\r\n", {413}),
+}
+SPOKEN = {200, 429}  # more than the queue holds may be asked for at a time
+
+
+def status_of(answer):
+    """Of an answer's bytes, an interim one before it aside. An error must be JSON with a sentence."""
+    head, _, body = answer.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n").partition(b"\r\n\r\n")
+    status = int(head[9:12])
+    assert status < 400 or json.loads(body)["error"]["message"], head
+    return status
+
+
+def rest_of(one):
+    answer = b""
+    with contextlib.suppress(ConnectionError):
+        while part := one.recv(1 << 16):
+            answer += part
+    return answer
+
+
+def whole(one, rng, kind):
+    make, right = WHOLE[kind]
+    with contextlib.suppress(OSError):
+        one.sendall(make(rng))
+        one.shutdown(socket.SHUT_WR)
+    return status_of(rest_of(one)), right
+
+
+def leaves_in_its_request(one, _rng):
+    one.sendall(POST + b"Content-Length: 1000\r\n\r\n{")
+    return None, {None}
+
+
+def leaves_before_its_answer(one, _rng):
+    one.sendall(asking(input="river day " * 40, stream=True))
+    return None, {None}
+
+
+def expands(one, rng):
+    """Numbers that are many words; nobody waits for the end."""
+    one.sendall(asking(input=rng.choice(("777,777,777 ", "999999999999 ")) * rng.randrange(16, 300), stream=True))
+    return status_of(one.recv(12) + b"\r\n\r\n" + (b'{"error": {"message": "it is not read"}}')), SPOKEN
+
+
+def sends_slowly(one, _rng):
+    """A byte now and then; it must be ended."""
+    one.settimeout(0.5)
+    answer = b""
+    for byte in POST + b"X: " + b"y" * 1000:
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            one.sendall(bytes([byte]))
+            answer = one.recv(1 << 16)
+        if answer:
+            break
+    one.settimeout(600)
+    return status_of(answer + rest_of(one)), {408}
+
+
+def reads_slowly(one, _rng):
+    """Four kilobytes per quarter of a second, for three seconds. It is not cut off, and leaves in the middle."""
+    one.sendall(asking(input="river day " * 20, stream=True, response_format="pcm"))
+    answer = b""
+    for _ in range(12):
+        part = one.recv(4096)
+        answer += part
+        if not part:
+            break
+        time.sleep(0.25)
+    return status_of(answer), SPOKEN
+
+
+SLOW = {"slow sender": sends_slowly, "slow reader": reads_slowly}
+OTHERS = {"leaves in its request": leaves_in_its_request, "leaves before its answer": leaves_before_its_answer, "text that expands": expands}
+
+
+def attack(server, kind, seed):
     """A problem, or nothing."""
-    data, answered = hostile_request(rng)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=600) as one:
-        with contextlib.suppress(OSError):
-            one.sendall(data)
-            if answered:
-                one.shutdown(socket.SHUT_WR)
-        if not answered:
-            return None
-        answer = b""
-        with contextlib.suppress(ConnectionError):
-            while part := one.recv(1 << 16):
-                answer += part
-    head, _, body = answer.partition(b"\r\n\r\n")
-    try:
-        status = int(head[9:12])
-        assert 400 <= status < 500 and json.loads(body)["error"]["message"], head
-    except Exception as error:  # noqa: BLE001  whatever it is, it is a wrong answer
-        return f"{data[:60]!r}: {answer[:80]!r} {error}"
-    return None
+    rng = random.Random(seed)
+    with socket.socket() as one:
+        if kind == "slow reader":
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 10)
+        one.settimeout(600)
+        one.connect(("127.0.0.1", server.port))
+        try:
+            status, right = whole(one, rng, kind) if kind in WHOLE else {**OTHERS, **SLOW}[kind](one, rng)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is a wrong answer
+            return f"{kind}: {type(error).__name__} {error}"
+    return None if status in right else f"{kind}: {status} where {right} is right"
 
 
 def hostility(server, count, seed=1):
+    """Eight at a time, and beside them those that take their time, one of each kind in fifty requests."""
     rng = random.Random(seed)
-    seeds = [rng.randrange(1 << 60) for _ in range(count)]
+    slow = [kind for kind in SLOW for _ in range(count // 50)]
+    quick = rng.choices([*WHOLE, *OTHERS], k=count - len(slow))
     resident, problems = [server.resident_mb()], []
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for at in range(0, count, 100):
-            problems += [found for found in pool.map(lambda each: attack(server, random.Random(each)), seeds[at:at + 100]) if found]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool, concurrent.futures.ThreadPoolExecutor(20) as slow_pool:
+        waited_for = [slow_pool.submit(attack, server, kind, rng.random()) for kind in slow]
+        for at in range(0, len(quick), 100):
+            seeds = [rng.random() for _ in quick[at:at + 100]]
+            problems += filter(None, pool.map(lambda kind, each: attack(server, kind, each), quick[at:at + 100], seeds))
             resident.append(server.resident_mb())
+        problems += filter(None, (each.result() for each in waited_for))
+    resident.append(server.resident_mb())
     alive = server.ask("GET", "/health")[0] == 200
-    return {"requests": count, "wrong_answers": problems, "alive": alive, "resident_mb_every_100": [round(each, 1) for each in resident]}
+    kinds = {kind: (slow + quick).count(kind) for kind in [*WHOLE, *OTHERS, *SLOW]}
+    settled = resident[min(3, len(resident) - 1)]
+    return {"requests": count, "kinds": kinds, "wrong_answers": problems, "alive": alive,
+            "resident_mb_every_100": [round(each, 1) for each in resident], "resident_is_flat": max(resident) < 1.1 * settled}
 
 
 def cpu_name():
@@ -198,7 +275,8 @@ def main():
     result["exit_status"] = server.process.returncode
     if options.out:
         pathlib.Path(options.out).write_text(json.dumps(result, indent=1) + "\n")
-    bad = result["hostile"] and (result["hostile"]["wrong_answers"] or not result["hostile"]["alive"])
+    hostile = result["hostile"]
+    bad = hostile and (hostile["wrong_answers"] or not hostile["alive"] or not hostile["resident_is_flat"])
     sys.exit(1 if bad or result["exit_status"] else 0)
 
 

@@ -328,7 +328,8 @@ at::Tensor Voice::reference_vector(const Weights& weights, const at::Tensor& mel
 }
 
 at::Tensor Voice::speak(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
-                        const at::Tensor& lengths, const Condition& condition, const SynthesisOptions& options) const {
+                        const at::Tensor& lengths, const Condition& condition, const at::Tensor& guidance,
+                        const SynthesisOptions& options) const {
   return solve_flow(noise * options.temperature, options, [&](const at::Tensor& x, double time) {
     const at::Tensor times = at::full({frame_mu.size(0)}, time, x.options());
     const int64_t copies = frame_mu.size(0) / x.size(0);
@@ -337,7 +338,7 @@ at::Tensor Voice::speak(const Weights& weights, const at::Tensor& noise, const a
                           .to(at::kFloat);
     if (copies == 1) return flow;
     const std::vector<at::Tensor> halves = flow.chunk(2);
-    return halves[0] + options.guidance * (halves[0] - halves[1]);
+    return halves[0] + guidance * (halves[0] - halves[1]);
   });
 }
 
@@ -350,7 +351,7 @@ at::Tensor Voice::teacher_forced(const Weights& weights, const VoiceBatch& batch
   const at::Tensor token = align_frames(mel, mu, batch.text_lengths, batch.mel_lengths).token_of_frame.unsqueeze(-1);
   const at::Tensor path = token == at::arange(batch.tokens.size(1), batch.tokens.options());
   const at::Tensor spoken =
-      speak(weights, noise.noise, at::bmm(path.to(at::kFloat), mu), batch.mel_lengths, condition, options);
+      speak(weights, noise.noise, at::bmm(path.to(at::kFloat), mu), batch.mel_lengths, condition, {}, options);
   return spoken * spec_.mel_std + spec_.mel_mean;
 }
 
@@ -374,14 +375,26 @@ MelDistances Voice::mel_distances(const Weights& weights, const VoiceBatch& batc
           masked_sum(length, valid) / valid_frames};
 }
 
+namespace {
+
+void check_sentence(int64_t count, const char* of_what) {
+  if (count <= max_sentence) return;
+  reject_input("synth", "a sentence of the text has {} {}, more than {}", count, of_what, max_sentence,
+               way_out("make shorter sentences of it, or speak faster"));
+}
+
+}  // namespace
+
 std::vector<int64_t> frames_of_tokens(const at::Tensor& log_durations, double speed) {
   const at::Tensor frames =
       (log_durations.exp() / speed).round().nan_to_num(1).clamp(1, max_frames_per_token).to(at::kLong).contiguous();
+  check_sentence(frames.sum().item<int64_t>(), "frames");
   return {frames.const_data_ptr<int64_t>(), frames.const_data_ptr<int64_t>() + frames.numel()};
 }
 
 EncodedText Voice::encode_text(const Weights& weights, const at::Tensor& tokens, const at::Tensor& length,
                                const at::Tensor& vector, const at::Tensor& language, bool guided) const {
+  check_sentence(tokens.size(1), "tokens");
   const at::NoGradGuard no_gradients;
   Condition condition;
   if (spec_.conditioned()) {
@@ -394,11 +407,12 @@ EncodedText Voice::encode_text(const Weights& weights, const at::Tensor& tokens,
 }
 
 at::Tensor Voice::speak_text(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
-                             const at::Tensor& length, const at::Tensor& condition,
+                             const at::Tensor& length, const at::Tensor& condition, const at::Tensor& guidance,
                              const SynthesisOptions& options) const {
   const at::NoGradGuard no_gradients;
   const at::Tensor lengths = length.repeat({frame_mu.size(0)});
-  return speak(weights, noise, frame_mu, lengths, {{}, {}, condition}, options) * spec_.mel_std + spec_.mel_mean;
+  return speak(weights, noise, frame_mu, lengths, {{}, {}, condition}, guidance, options) * spec_.mel_std +
+         spec_.mel_mean;
 }
 
 SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64_t>& tokens,
@@ -419,7 +433,8 @@ SynthesizedMel Voice::synthesize(const Weights& weights, const std::vector<int64
   const int64_t frames = mu.size(1);
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
   const at::Tensor noise = at::randn({1, frames, spec_.n_mels}, generator).to(device);
-  result.mel = speak_text(weights, noise, mu, one(frames), text.condition, options)[0].cpu().contiguous();
+  const at::Tensor guidance = at::scalar_tensor(options.guidance, noise.options());
+  result.mel = speak_text(weights, noise, mu, one(frames), text.condition, guidance, options)[0].cpu().contiguous();
   return result;
 }
 

@@ -112,12 +112,15 @@ class Voice {
   // The parts of synthesis, without gradients and without waiting for the device; between them the host learns how
   // many frames there are. `tokens` are int32 [1, text], `vector` is [1, condition_width], `length` and `language` are
   // int32 [1]; the last two are ignored without conditions.
+  // Throws Error if the text is too long.
   EncodedText encode_text(const Weights& weights, const at::Tensor& tokens, const at::Tensor& length,
                           const at::Tensor& vector, const at::Tensor& language, bool guided) const;
   // Mel [1, frames, n_mels] of standard normal noise of that shape and the mean of each frame's token, [rows, frames,
-  // n_mels].
+  // n_mels]. `guidance`, a float scalar on the device, is in the place of options.guidance, so that what is captured
+  // once serves all; it is used with two rows.
   at::Tensor speak_text(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
-                        const at::Tensor& length, const at::Tensor& condition, const SynthesisOptions& options) const;
+                        const at::Tensor& length, const at::Tensor& condition, const at::Tensor& guidance,
+                        const SynthesisOptions& options) const;
 
   // Synthesizes the log-mel of one text, without gradients.
   SynthesizedMel synthesize(const Weights& weights, const std::vector<int64_t>& tokens, const SynthesisOptions& options,
@@ -153,7 +156,8 @@ class Voice {
   // Mel [rows, frames, n_mels], normalised, from standard normal noise and the mean of each frame's token. With
   // guidance there are twice as many rows of means and conditions: those with the condition, then those without.
   at::Tensor speak(const Weights& weights, const at::Tensor& noise, const at::Tensor& frame_mu,
-                   const at::Tensor& lengths, const Condition& condition, const SynthesisOptions& options) const;
+                   const at::Tensor& lengths, const Condition& condition, const at::Tensor& guidance,
+                   const SynthesisOptions& options) const;
   // Of a batch.
   Condition condition_of(const Weights& weights, const VoiceBatch& batch, const FlowNoise& noise,
                          const Inspect& inspect) const;
@@ -196,7 +200,11 @@ class Voice {
 // An untrained voice may predict any duration; a token is limited to about two seconds.
 constexpr int64_t max_frames_per_token = 200;
 
-// Frames per token, from their logarithms, float [text] on the CPU.
+// A sentence is limited to so many tokens and frames, over a minute of sound: the time of attention grows with their
+// square.
+constexpr int64_t max_sentence = 8192;
+
+// Frames per token, from their logarithms, float [text] on the CPU. Throws Error if they are too many.
 std::vector<int64_t> frames_of_tokens(const at::Tensor& log_durations, double speed);
 
 }  // namespace myxtts

@@ -20,6 +20,8 @@ constexpr const char* servers_fault = "server_error";
 constexpr Kind kinds[] = {
     {400, callers_fault, "invalid_request",
      "this server cannot read the request as HTTP; check its first line and headers"},
+    {403, callers_fault, "wrong_host",
+     "the header Host names another machine; this server answers to localhost, 127.0.0.1 and [::1] alone"},
     {404, callers_fault, "not_found",
      "there is nothing at this address; speech is at POST /v1/audio/speech, the page at /"},
     {405, callers_fault, "method_not_allowed", "this address takes another method; the header Allow names it"},

@@ -14,9 +14,10 @@ struct ServerSettings {
   std::string host = "127.0.0.1";
   int port = 8020;          // 0: any free one
   size_t queue = 16;        // requests that are spoken at a time; more are answered with 429
-  size_t connections = 64;  // at a time; more are answered with 503
+  size_t connections = 64;  // at least so many at a time, and 32 more than `queue`; more are answered with 503
   double receive_s = 10;    // for a request to arrive whole
   double stall_s = 10;      // for a reader to take something
+  double stop_s = 30;       // for what was begun when it is stopped
   RequestLimits limits;
   std::function<void(const std::string&)> warn;  // of failures that are not the client's; called from any thread
 };
@@ -30,7 +31,8 @@ class SpeechServer {
   SpeechServer& operator=(const SpeechServer&) = delete;
 
   int port() const;
-  // Serves until stop(); returns when what was begun by then is finished.
+  // Serves until stop(); returns when what was begun by then is finished or its time is over. Throws Error if
+  // connections can no longer be accepted.
   void run();
   // Any thread, also before run().
   void stop();

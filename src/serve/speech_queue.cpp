@@ -10,6 +10,10 @@ namespace {
 // So far ahead of silence a listener should be before somebody else's text begins: a step of that cannot be
 // interrupted, and the first piece of a text is short.
 constexpr double lead_s = 1;
+// Who reads slower than the text is spoken is not spoken for beyond this.
+constexpr double most_unsent_s = 60;
+// While all wait for their pronunciation or their listeners.
+constexpr std::chrono::milliseconds look_again(2);
 
 }  // namespace
 
@@ -41,6 +45,11 @@ bool SpeechJob::over() const {
   return over_;
 }
 
+size_t SpeechJob::unsent_samples() const {
+  const std::lock_guard lock(mutex_);
+  return samples_.size();
+}
+
 SpeechQueue::SpeechQueue(ServedVoice voice, size_t capacity)
     : voice_(std::move(voice)), capacity_(capacity), thread_([this] { work(); }) {}
 
@@ -69,33 +78,41 @@ size_t SpeechQueue::length() const {
   return jobs_.size();
 }
 
-std::shared_ptr<SpeechJob> SpeechQueue::most_urgent() {
+bool SpeechQueue::wait_for_jobs() {
   std::unique_lock lock(mutex_);
   jobs_.remove_if([](const auto& job) { return job->over(); });
   filled_.wait(lock, [&] { return closed_ || !jobs_.empty(); });
-  if (closed_) return nullptr;
-  return *std::ranges::min_element(jobs_, {}, [](const auto& job) { return job->due_s_; });
+  return !closed_;
 }
 
-// Those that wait for their first turn find their pronunciation meanwhile.
-void SpeechQueue::begin_new() {
-  std::vector<std::shared_ptr<SpeechJob>> jobs;
-  {
-    const std::lock_guard lock(mutex_);
-    std::ranges::copy_if(jobs_, std::back_inserter(jobs), [](const auto& job) { return !job->next_ && !job->over(); });
+std::shared_ptr<SpeechJob> SpeechQueue::first_new() const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(jobs_, [](const auto& job) { return !job->text_.next && !job->over(); });
+  return found == jobs_.end() ? nullptr : *found;
+}
+
+std::shared_ptr<SpeechJob> SpeechQueue::most_urgent() const {
+  const std::lock_guard lock(mutex_);
+  const auto most_unsent = static_cast<size_t>(most_unsent_s * voice_.facts.sample_rate);
+  std::shared_ptr<SpeechJob> urgent;
+  for (const auto& job : jobs_) {
+    if (urgent && urgent->due_s_ <= job->due_s_) continue;
+    if (job->text_.next && !job->over() && job->unsent_samples() < most_unsent && job->text_.ready()) urgent = job;
   }
-  for (const auto& job : jobs) {
-    try {
-      job->next_ = voice_.begin(job->request_, job->reference_);
-    } catch (...) {
-      job->put(std::current_exception());
-    }
+  return urgent;
+}
+
+void SpeechQueue::begin(SpeechJob& job) const {
+  try {
+    job.text_ = voice_.begin(job.request_, job.reference_);
+  } catch (...) {
+    job.put(std::current_exception());
   }
 }
 
 void SpeechQueue::step(SpeechJob& job) const {
   try {
-    const std::vector<float> samples = job.next_();
+    const std::vector<float> samples = job.text_.next();
     if (!std::exchange(job.heard_, true)) job.due_s_ = clock_.seconds() - lead_s;
     job.due_s_ += static_cast<double>(samples.size()) / voice_.facts.sample_rate;
     job.put(samples, samples.empty());
@@ -104,10 +121,13 @@ void SpeechQueue::step(SpeechJob& job) const {
   }
 }
 
+// One that is new is begun before the next step, so that its pronunciation is found meanwhile.
 void SpeechQueue::work() {
-  while (const std::shared_ptr<SpeechJob> job = most_urgent()) {
-    begin_new();
-    if (job->next_) step(*job);
+  while (wait_for_jobs()) {
+    const auto added = first_new(), urgent = most_urgent();
+    if (added) begin(*added);
+    if (urgent) step(*urgent);
+    if (!added && !urgent) std::this_thread::sleep_for(look_again);
   }
 }
 

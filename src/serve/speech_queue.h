@@ -34,11 +34,12 @@ class SpeechJob {
   void put(std::exception_ptr error);
   void cancel();
   bool over() const;
+  size_t unsent_samples() const;
 
   const SpeechRequest request_;
   const std::optional<Clip> reference_;
   // Of the thread that speaks. `due_s`: when it is its turn; a while before the listener has heard all there is.
-  NextSamples next_;
+  SpokenText text_;
   bool heard_ = false;
   double due_s_ = 0;
 
@@ -62,8 +63,10 @@ class SpeechQueue {
   size_t length() const;
 
  private:
-  std::shared_ptr<SpeechJob> most_urgent();  // null when closed
-  void begin_new();
+  bool wait_for_jobs();                            // false when closed
+  std::shared_ptr<SpeechJob> first_new() const;    // null: none
+  std::shared_ptr<SpeechJob> most_urgent() const;  // null: none can be spoken on now
+  void begin(SpeechJob& job) const;
   void step(SpeechJob& job) const;
   void work();
 

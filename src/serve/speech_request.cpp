@@ -18,9 +18,9 @@ using Json = nlohmann::json;
 constexpr const char* where = "serve";
 
 const std::vector<std::string>& known_fields() {
-  static const std::vector<std::string> names = {"model", "input",    "voice",  "response_format",
-                                                 "speed", "language", "stream", "temperature",
-                                                 "steps", "guidance", "seed",   "reference"};
+  static const std::vector<std::string> names = {"model",    "input",     "voice",        "response_format", "speed",
+                                                 "language", "stream",    "temperature",  "steps",           "guidance",
+                                                 "seed",     "reference", "stream_format"};
   return names;
 }
 
@@ -128,6 +128,15 @@ SoundFormat format_named(const std::string& name) {
   reject_input(where, "'response_format' is '{}'", name.substr(0, 40), way_out("it may be wav or pcm"));
 }
 
+// As OpenAI's clients say it: absent, or `stream`.
+bool asks_for_stream(const std::string& format) {
+  if (!format.empty() && format != "audio") {
+    reject_input(where, "'stream_format' is '{}'", format.substr(0, 40),
+                 way_out("it may be audio: the sound itself, as it is made"));
+  }
+  return format == "audio";
+}
+
 std::string decoded_reference(const std::string& base64, const RequestLimits& limits) {
   if (base64.size() / 4 > limits.reference_bytes / 3) {
     reject_input(where, "'reference' is too large", way_out("send a clip of at most {} bytes", limits.reference_bytes));
@@ -150,7 +159,9 @@ SpeechRequest parse_speech_request(std::string_view body, const RequestLimits& l
   take(object, "voice", request.voice);
   take(object, "language", request.language);
   take(object, "stream", request.stream);
-  std::string model = "myxtts", format = "wav", reference;
+  std::string model = "myxtts", format = "wav", stream_format, reference;
+  take(object, "stream_format", stream_format);
+  request.stream = asks_for_stream(stream_format) || request.stream;
   take(object, "model", model);
   check_model(model);
   take(object, "response_format", format);

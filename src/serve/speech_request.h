@@ -15,6 +15,7 @@ struct RequestLimits {
   size_t text_letters = 4096;        // code points
   size_t reference_bytes = 6 << 20;  // of the clip as a file
   double reference_s = 30;           // of the clip as sound
+  double sound_s = 1800;             // of the answer
 };
 
 enum class SoundFormat { wav, pcm };

@@ -7,9 +7,9 @@
 #include "synth/joins.h"
 #include "synth/loaded_voice.h"
 #include "text/clauses.h"
-#include "text/sentences.h"
 
 #include <algorithm>
+#include <chrono>
 #include <future>
 
 #include <ATen/ATen.h>
@@ -19,7 +19,7 @@ namespace {
 
 // A short first piece, because somebody waits for it. The later ones are longer, because each costs the frames around
 // it; by the time one of them is needed, the one before it is being heard.
-constexpr int64_t first_piece_frames = 32, longest_piece_frames = 512, piece_growth = 4;
+constexpr int64_t first_piece_frames = 32, piece_growth = 4;
 
 double pause_of(const std::string& sentence) {
   const std::vector<Clause> clauses = split_clauses(sentence);
@@ -36,8 +36,7 @@ struct Speech::State {
         options(how),
         as(speaker),
         language(std::move(spoken_language)),
-        // The voice has not learnt texts longer than those it was trained on.
-        sentences(split_sentences(said, static_cast<size_t>(loaded.description.config.data.max_text_length))),
+        sentences(pieces_of_text(loaded.description, said, language)),
         joiner(loaded.mel.sample_rate) {
     pronounce_next();
   }
@@ -115,6 +114,12 @@ Speech::Speech(Speech&&) noexcept = default;
 Speech& Speech::operator=(Speech&&) noexcept = default;
 
 const SpeakingTimes& Speech::times() const { return state_->times; }
+
+bool Speech::ready() const {
+  const std::future<std::vector<uint16_t>>& tokens = state_->tokens_of_next;
+  return state_->in_sentence() || !tokens.valid() ||
+         tokens.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
 
 std::vector<float> Speech::next() {
   State& state = *state_;

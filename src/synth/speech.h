@@ -13,6 +13,9 @@ namespace myxtts {
 struct LoadedVoice;
 struct SpeakingAs;
 
+// The longest piece of a sentence that a vocoder makes at a time.
+constexpr int64_t longest_piece_frames = 512;
+
 // Where the time of speaking went, in seconds; of tokens, what was waited for.
 struct SpeakingTimes {
   double tokens = 0, mel = 0, waveform = 0;
@@ -28,6 +31,8 @@ class Speech {
   Speech(Speech&&) noexcept;
   Speech& operator=(Speech&&) noexcept;
 
+  // Whether next() would not have to wait until a sentence is pronounced.
+  bool ready() const;
   // The next samples; none at the end. What they are does not depend on when they are asked for. Throws Error if the
   // voice cannot say the text.
   std::vector<float> next();

@@ -74,6 +74,15 @@ std::vector<float> to_vector(const at::Tensor& tensor) {
   return {plain.const_data_ptr<float>(), plain.const_data_ptr<float>() + plain.numel()};
 }
 
+// `language` is one of the voice's.
+SpeakingAs speaking_as(const LoadedVoice& voice, const Speaking& as, const std::string& language) {
+  const VoiceDescription& description = voice.description;
+  if (description.speakers.empty()) return {};
+  const int64_t number = language_number(description, language);
+  if (!as.speaker.empty()) return {at::tensor(as.speaker), number};
+  return {voice.voice.speaker_vector(voice.weights, speaker_number(description, description.default_speaker)), number};
+}
+
 }  // namespace
 
 std::string Synthesizer::fingerprint() const {
@@ -110,25 +119,26 @@ std::vector<float> Synthesizer::reference_vector(const Clip& clip) const {
 
 void Synthesizer::warm_up() const {
   constexpr double seconds = 10;
-  const DataConfig& data = voice_->description.config.data;
+  const VoiceDescription& description = voice_->description;
+  const DataConfig& data = description.config.data;
   const int64_t tokens = data.max_text_length * (data.blank_tokens ? 2 : 1) + 1;
   const auto frames = static_cast<int64_t>(seconds * voice_->mel.sample_rate / voice_->mel.hop_length);
   voice_->runner.warm_up(tokens, frames, {});
+  if (voice_->vocoder) voice_->vocoder->warm_up(longest_piece_frames + 2 * voice_->vocoder->context_frames());
+  // Tokens, not a text: not every voice can say a given one.
+  const std::vector<int64_t> some(20, static_cast<int64_t>(description.vocabulary.size()) - 1);
+  const at::Tensor mel = voice_->runner.synthesize(some, {}, speaking_as(*voice_, {}, data.language)).mel;
+  if (voice_->vocoder)
+    waveform_part(*voice_->vocoder, voice_->mel, mel, 0, std::min(longest_piece_frames, mel.size(0)));
 }
 
 Speech Synthesizer::begin(const std::string& text, const SynthesisOptions& options, const Speaking& as) const {
-  const VoiceDescription& description = voice_->description;
-  const std::string& language = as.language.empty() ? description.config.data.language : as.language;
-  SpeakingAs speaker;
-  if (!description.speakers.empty()) {
-    speaker.vector = as.speaker.empty() ? voice_->voice.speaker_vector(
-                                              voice_->weights, speaker_number(description, description.default_speaker))
-                                        : at::tensor(as.speaker);
-    speaker.language = language_number(description, language);
-  } else if (!as.language.empty() && as.language != description.config.data.language) {
-    reject_input("synth", "the voice speaks '{}', not '{}'", description.config.data.language, as.language);
+  const std::string& own = voice_->description.config.data.language;
+  const std::string& language = as.language.empty() ? own : as.language;
+  if (voice_->description.speakers.empty() && language != own) {
+    reject_input("synth", "the voice speaks '{}', not '{}'", own, language);
   }
-  return {*voice_, text, options, speaker, language};
+  return {*voice_, text, options, speaking_as(*voice_, as, language), language};
 }
 
 std::vector<float> Synthesizer::say(const std::string& text, const SynthesisOptions& options, const Speaking& as,

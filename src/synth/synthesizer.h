@@ -42,7 +42,8 @@ class Synthesizer {
   // The same for all checkpoints of a run: for speaker files.
   std::string fingerprint() const;
 
-  // On a GPU: captures what sentences of up to ten seconds need, which takes seconds. On a CPU nothing.
+  // Speaks a few tokens, because the first time is slow. On a GPU it also captures what sentences of up to ten seconds
+  // need, which takes seconds.
   void warm_up() const;
 
   // Speaks while it is asked for more; borrows this voice. Several may be under way, one step at a time.

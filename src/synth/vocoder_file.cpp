@@ -47,6 +47,7 @@ class OwnVocoder : public WaveformMaker {
 
   std::vector<float> waveform(const at::Tensor& mel) const override { return runner_->waveform(mel); }
   int64_t context_frames() const override { return runner_->vocoder().context_frames(); }
+  void warm_up(int64_t frames) const override { runner_->warm_up(frames); }
 
  private:
   static std::unique_ptr<VocoderRunner> make_runner(const fs::path& path, const VocoderSpec& spec, const MelSpec& mel,

@@ -23,6 +23,8 @@ class WaveformMaker {
   virtual std::vector<float> waveform(const at::Tensor& mel) const = 0;
   // Frames on either side that a sample depends on.
   virtual int64_t context_frames() const = 0;
+  // On a GPU: captures what mels of up to so many frames need.
+  virtual void warm_up(int64_t /*frames*/) const {}
 };
 
 // The samples of frames [first, end) of `frames`, made with the frames around them that they depend on: parts in order

@@ -12,6 +12,8 @@ namespace {
 // Lengths share a capture in steps of this many frames: about a second.
 constexpr int64_t frames_apart = 96;
 
+int64_t rounded_up(int64_t frames) { return (frames + frames_apart - 1) / frames_apart * frames_apart; }
+
 }  // namespace
 
 VocoderRunner::VocoderRunner(const VocoderSpec& spec, const MelSpec& mel, const at::Tensor& flat, at::Device device)
@@ -58,13 +60,23 @@ std::vector<float> VocoderRunner::waveform(const at::Tensor& mel) const {
   }
   const std::lock_guard lock(turn_);
   const auto stream = use_own_stream(tables_.window.device().index());
-  Captured& run = captured((frames + frames_apart - 1) / frames_apart * frames_apart);
+  Captured& run = captured(rounded_up(frames));
   run.host_mel[0].narrow(0, 0, frames).copy_(mel);
   run.host_lengths.fill_(frames);
   run.graph->replay();
   stream->synchronize();
   const auto* const made = run.samples.const_data_ptr<float>();
   return {made, made + samples};
+}
+
+// The longest first: what it leaves in the common memory is enough for the others.
+void VocoderRunner::warm_up(int64_t frames) const {
+  if (!capturer_) return;
+  const at::NoGradGuard no_gradients;
+  const std::lock_guard lock(turn_);
+  const auto stream = use_own_stream(tables_.window.device().index());
+  for (int64_t count = rounded_up(frames); count > 0; count -= frames_apart) captured(count);
+  stream->synchronize();
 }
 
 }  // namespace myxtts

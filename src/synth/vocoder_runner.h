@@ -21,6 +21,9 @@ class VocoderRunner {
   const Vocoder& vocoder() const { return vocoder_; }
   // `mel` is float [frames, n_mels] on the CPU.
   std::vector<float> waveform(const at::Tensor& mel) const;
+  // Captures what mels of up to so many frames need; nothing on a CPU.
+  void warm_up(int64_t frames) const;
+  size_t captures() const { return captured_.size(); }
 
  private:
   struct Captured {

@@ -9,13 +9,37 @@
 #include "text/clauses.h"
 #include "text/cleaner.h"
 #include "text/phonemes.h"
+#include "text/sentences.h"
 #include "text/utf8.h"
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <set>
 
 namespace myxtts {
+namespace {
+
+// A tag such as en, fa or pt-br. It becomes an argument of espeak-ng and a line of Python, and a file may be of
+// anybody.
+bool is_language(std::string_view tag) {
+  const auto is_plain = [](unsigned char letter) { return letter < 0x80 && std::isalnum(letter) != 0; };
+  return !tag.empty() && is_plain(static_cast<unsigned char>(tag.front())) &&
+         std::ranges::all_of(tag, [&](char letter) {
+           return is_plain(static_cast<unsigned char>(letter)) || letter == '_' || letter == '+' || letter == '-';
+         });
+}
+
+void check_languages(const VoiceDescription& voice, const std::filesystem::path& path) {
+  std::vector<std::string> languages = voice.languages;
+  languages.push_back(voice.config.data.language);
+  const auto wrong = std::ranges::find_if_not(languages, is_language);
+  if (wrong == languages.end()) return;
+  reject_input("checkpoint", "{} has a language that is no tag such as en or fa: {}", path.string(),
+               nlohmann::json(wrong->substr(0, 40)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
 
 VoiceSpec VoiceDescription::spec() const {
   VoiceSpec spec;
@@ -67,6 +91,7 @@ VoiceDescription VoiceDescription::from_metadata(const std::map<std::string, std
   } catch (const nlohmann::json::exception& error) {
     reject_input("checkpoint", "{} is damaged: {}", path.string(), error.what());
   }
+  check_languages(voice, path);
   return voice;
 }
 
@@ -100,6 +125,22 @@ std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::s
   } catch (const Error& error) {
     reject_input("synth", "the voice was not trained on a character of \"{}\": {}", text, error.what());
   }
+}
+
+// A sentence that cleaning does not make too long stays as it was written, because splitting needs capitals and points.
+std::vector<std::string> pieces_of_text(const VoiceDescription& voice, const std::string& text,
+                                        const std::string& language) {
+  const auto longest = static_cast<size_t>(voice.config.data.max_text_length);
+  std::vector<std::string> pieces;
+  for (std::string& sentence : split_sentences(text, longest)) {
+    const std::string cleaned = clean_text(sentence, language);
+    if (decode_utf8(cleaned).size() <= longest) {
+      pieces.push_back(std::move(sentence));
+    } else {
+      std::ranges::move(split_sentences(cleaned, longest), std::back_inserter(pieces));
+    }
+  }
+  return pieces;
 }
 
 namespace {

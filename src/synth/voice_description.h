@@ -35,6 +35,11 @@ struct VoiceDescription {
 std::vector<uint16_t> tokens_of_text(const VoiceDescription& voice, const std::string& text,
                                      const std::string& language = {});
 
+// The sentences of a text, none of them longer than the texts that the voice was trained on, also when its numbers are
+// words. `language` is not empty. Throws Error if the text is not UTF-8.
+std::vector<std::string> pieces_of_text(const VoiceDescription& voice, const std::string& text,
+                                        const std::string& language);
+
 // A mark that the voice has never seen becomes the nearest one that it has, or nothing: a pause is no reason to refuse
 // a text. Voices of version 0.1 have no marks among phonemes.
 std::string with_known_marks(const std::string& text, const Vocabulary& vocabulary);

@@ -5,7 +5,9 @@ import contextlib
 import http.client
 import io
 import json
+import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -119,10 +121,23 @@ def test_it_has_the_samples_of_synth(myxtts, server, voice, tmp_path):
     assert server.metric("myxtts_audio_seconds_total") > 0 and server.metric("myxtts_first_sample_seconds_count") >= 20
 
 
+def test_numbers_that_become_many_words_are_spoken_like_any_others(server, voice):
+    """Each of their sentences is as short as any: the whole is neither refused nor a burden."""
+    for text in ("777,777,777 " * 16, "999999999999 " * 300, "1234567 " * 500):
+        with server.socket() as one:
+            body = json.dumps({"input": text, "stream": True}).encode()
+            one.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                        b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            assert one.recv(4096).startswith(b"HTTP/1.1 200")
+    server.until_idle()
+    resident = server.metric("process_resident_memory_bytes")
+    assert resident < 2e9, "attention over a whole text of numbers would take more"
+
+
 def test_it_sends_the_first_samples_while_it_makes_the_others(server):
     with server.socket() as one:
         body = json.dumps({"input": LONG, "stream": True, "response_format": "pcm", "speed": 0.25}).encode()
-        one.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        one.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                     b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         start = one.recv(4096)
         assert start.startswith(b"HTTP/1.1 200")
@@ -137,12 +152,22 @@ def test_a_stream_breaks_off_at_a_sentence_that_cannot_be_said(server):
     assert "\u20ac" in error_of(server.speak(input="river run by. \u20ac is no letter."), 400)
 
 
+def test_a_voice_of_phonemes_needs_espeak_ng_when_it_starts(myxtts, tmp_path):
+    if shutil.which("espeak-ng") is None:
+        pytest.skip("espeak-ng is not installed: a voice of phonemes is not served")
+    myxtts("demo-data", tmp_path / "corpus", "--clips", 8)
+    myxtts("train", "--train-data", tmp_path / "corpus", "--device", "cpu", "--checkpoint-dir", tmp_path / "voice", "--batch-size", 4,
+           "--shape-buckets", 1, "--max-mel-frames", 240, "--max-steps", 1)
+    without = myxtts("serve", "--checkpoint", tmp_path / "voice", "--port", 0, status=1, env={**os.environ, "PATH": "/nowhere"})
+    assert "needs espeak-ng" in without.stderr and "apt-get install espeak-ng" in without.stderr
+
+
 def test_a_client_that_leaves_while_it_waits_stops_its_synthesis(voice):
     with Server(voice) as server:
         body = json.dumps({"input": LONG, "speed": 0.25}).encode()
         for _ in range(3):
             with server.socket() as one:
-                one.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                one.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                             b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
                 while server.metric("myxtts_queue_length") == 0:
                     time.sleep(0.01)
@@ -299,21 +324,24 @@ def test_hostile_requests_get_their_answers(server):
 
 
 def test_hostile_http_gets_its_answers(server):
-    post = b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    here = b"Host: localhost\r\n"
+    post = b"POST /v1/audio/speech HTTP/1.1\r\n" + here + b"Content-Type: application/json\r\n"
     for data, statuses in ((b"\r\n\r\n", {400}), (b"nonsense\r\n\r\n", {400}), (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", {400}), (b"GET\r\n\r\n", {400}),
-                           (b"GET / HTTP/9.9\r\n\r\n", {400}), (b"BREW /health HTTP/1.1\r\n\r\n", {400, 405}),
+                           (b"GET / HTTP/9.9\r\n\r\n", {400}), (b"BREW /health HTTP/1.1\r\n" + here + b"\r\n", {400, 405}),
                            (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", {414}),
-                           (b"GET /health HTTP/1.1\r\nX: " + b"a" * 9000 + b"\r\n\r\n", {400}),
-                           (b"GET /health HTTP/1.1\r\nRange: bytes=" + b"1-2," * 1500 + b"1-2\r\n\r\n", {200, 416}),
-                           (b"GET /health HTTP/1.1\r\nRange: bytes=9-1\r\n\r\n", {200, 416}),
-                           (b"GET /../../etc/passwd HTTP/1.1\r\n\r\n", {404}), (b"GET /%00%ff%zz HTTP/1.1\r\n\r\n", {404}),
+                           (b"GET /health HTTP/1.1\r\n" + here + b"X: " + b"a" * 9000 + b"\r\n\r\n", {400}),
+                           (b"GET /health HTTP/1.1\r\n" + here + b"Range: bytes=" + b"1-2," * 1500 + b"1-2\r\n\r\n", {200, 416}),
+                           (b"GET /health HTTP/1.1\r\n" + here + b"Range: bytes=9-1\r\n\r\n", {200, 416}),
+                           (b"GET /../../etc/passwd HTTP/1.1\r\n" + here + b"\r\n", {404}),
+                           (b"GET /%00%ff%zz HTTP/1.1\r\n" + here + b"\r\n", {404}),
                            (post + b"Content-Length: 99999999999999999999\r\n\r\n{}", {413}), (post + b"Content-Length: -1\r\n\r\n{}", {413}),
                            (post + b"Content-Length: x\r\n\r\n{}", {400}), (post + b"\r\n{}", {400}),
                            (post + b"Content-Length: 1000\r\n\r\n{}", {400}),
                            (post + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", {400}),
                            (post + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n{}", {400, 413}),
                            (post + b"Transfer-Encoding: chunked\r\n\r\n" + (b"100000\r\n" + b" " * (1 << 20) + b"\r\n") * 10, {413}),
-                           (b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 2_000_000, {413})):
+                           (b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 2_000_000, {413}),
+                           (b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n", {403}), (b"GET / HTTP/1.1\r\n\r\n", {403})):
         answer = raw(server, data)
         assert answer[:9] == b"HTTP/1.1 " and int(answer[9:12]) in statuses, (data[:80], answer[:200])
         if int(answer[9:12]) != 200:
@@ -344,8 +372,8 @@ def test_slow_senders_run_out_of_time_and_hold_nobody_up(server):
 
 
 def test_more_connections_than_it_takes_are_refused(voice):
-    with Server(voice) as server, contextlib.ExitStack() as open_ones:
-        for _ in range(64):
+    with Server(voice, "--queue", 40) as server, contextlib.ExitStack() as open_ones:
+        for _ in range(72):
             open_ones.enter_context(server.socket())
         status, _, body = server.ask("GET", "/health")
         assert status == 503 and json.loads(body)["error"]["code"] == "unavailable"
@@ -374,6 +402,15 @@ def test_a_client_that_nobody_here_wrote_is_served(server, tmp_path):
     assert (tmp_path / "speech.pcm").read_bytes() == speech.content[44:]
     with pytest.raises(openai.BadRequestError, match="wav or pcm"):
         client.audio.speech.create(model="tts-1", voice="speaker-1", input="river", response_format="mp3")
+    # Without a format it sends WAV; as a stream it is the same sound.
+    assert client.audio.speech.create(model="tts-1", voice="speaker-1", input="river").content == speech.content
+    with client.audio.speech.with_streaming_response.create(model="tts-1", voice="speaker-1", input="river", response_format="pcm",
+                                                            stream_format="audio") as answer:
+        assert b"".join(answer.iter_bytes()) == speech.content[44:] and answer.headers["Transfer-Encoding"] == "chunked"
+    # Nothing is taken and then ignored.
+    for unknown, sentence in (({"stream_format": "sse"}, "it may be audio"), ({"instructions": "Be cheerful."}, "'instructions' is not a field")):
+        with pytest.raises(openai.BadRequestError, match=sentence):
+            client.audio.speech.create(model="tts-1", voice="speaker-1", input="river", **unknown)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: the page is not looked at")
@@ -393,8 +430,10 @@ def test_the_page_speaks_in_both_languages_and_clones(server, tmp_path):
         kept = base64.b64decode(browser.run("base64Of(wavOf(sound.samples(), facts.sample_rate))"))
         assert kept == server.speak(input="river run by day", voice="speaker-3", language="en")[2]
         # Recorded by the browser's own test tone, and cloned once there is consent.
-        browser.run("$('record').click()")
+        browser.run("begun = 0; Recorder = MediaRecorder; MediaRecorder = function (stream) { ++begun; return new Recorder(stream); }")
+        browser.run("$('record').click(); $('record').click()")
         browser.until("recorder && recorder.state === 'recording'")
+        assert browser.run("begun") == 1, "a double click begins one recording"
         time.sleep(1.5)
         browser.run("$('record').click()")
         browser.until("clip")
@@ -406,5 +445,12 @@ def test_the_page_speaks_in_both_languages_and_clones(server, tmp_path):
         browser.run("$('remove').click(); $('text').value = '€'; $('speak').click()")
         browser.until("!running && $('problem').textContent")
         assert "€" in browser.run("$('problem').textContent")
+        # A server that was busy when the page was opened is asked again.
+        browser.run("real = fetch; fetch = () => Promise.resolve(Response.json({error: {message: 'busy'}}, {status: 503})); facts = null")
+        browser.run("$('text').value = 'river'; $('speak').click()")
+        browser.until("$('problem').textContent === 'busy'")
+        browser.run("fetch = real; $('voice').replaceChildren(); $('language').replaceChildren(); $('heard').hidden = true; $('speak').click()")
+        browser.until("!running && (!$('heard').hidden || $('problem').textContent)")
+        assert browser.run("$('problem').textContent") == "" and browser.run("$('voice').options.length") == 3
         allowed = [entry for entry in browser.console if "400" not in json.dumps(entry)]
         assert allowed == [], "no word on the console but the refused text"

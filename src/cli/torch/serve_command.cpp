@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/torch/patience.h"
 #include "device/device.h"
+#include "serve/loopback.h"
 #include "serve/server.h"
 #include "synth/synthesizer.h"
 #include "synth/voice_file.h"
@@ -28,8 +29,8 @@ void check(const Options& options) {
     reject_input("serve", "--port is {}", options.server.port,
                  way_out("it must be from 0 to 65535; 0 is any free one"));
   }
-  if (options.server.queue < 1 || options.server.queue > 1000) {
-    reject_input("serve", "--queue is {}", options.server.queue, way_out("it must be from 1 to 1000"));
+  if (options.server.queue < 1 || options.server.queue > 900) {  // httplib selects, so descriptors are below 1024
+    reject_input("serve", "--queue is {}", options.server.queue, way_out("it must be from 1 to 900"));
   }
 }
 
@@ -58,20 +59,9 @@ class StopSignals {
   sigset_t signals_{};
 };
 
-// libtorch makes what it keeps at the first text, and that one is slow. Not every voice can say this one.
-void warm_up(const Synthesizer& voice) {
-  voice.warm_up();
-  try {
-    voice.say("Warm up.", {});
-  } catch (const Error&) {
-  }
-}
-
 // Otherwise the heaps of many threads each keep what their largest request needed: 100 MB of resident memory after
 // 1,500 hostile requests, where two heaps keep 15.
 void share_heaps() { mallopt(M_ARENA_MAX, 2); }
-
-bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
 int serve(Options options, const Console& console) {
   check(options);
@@ -83,7 +73,7 @@ int serve(Options options, const Console& console) {
   options.server.warn = [&console](const std::string& text) { console.warn("{}", text); };
   const auto server = std::make_shared<SpeechServer>(served_voice(voice), options.server);
   signals.stop_on_signal(server);
-  warm_up(voice);
+  voice.warm_up();
   if (!is_loopback(options.server.host)) {
     console.warn("--host {}: anyone who can reach this machine can use the server", options.server.host);
   }

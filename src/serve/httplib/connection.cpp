@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,12 +15,24 @@ namespace myxtts {
 namespace {
 
 constexpr double poll_s = 0.1;  // how often what else may have happened is looked at
+// Of what waits to be sent. By default it grows to megabytes, of which a third must be read before more is taken: a
+// listener who plays in real time would look as if he took nothing.
+constexpr int unsent_bytes = 128 << 10;
+
+// In the first line of an answer; 0: none, or it says that an answer follows.
+int status_in(std::string_view bytes) {
+  constexpr std::string_view version = "HTTP/1.1 ";
+  int status = 0;
+  if (bytes.starts_with(version)) std::from_chars(bytes.data() + version.size(), bytes.data() + bytes.size(), status);
+  return status >= 200 ? status : 0;
+}
 
 }  // namespace
 
-Connection::Connection(int socket, const ConnectionLimits& limits, const std::atomic<bool>& stopping)
+Connection::Connection(int socket, const ConnectionLimits& limits, const Stopping& stopping)
     : socket_(socket), limits_(limits), stopping_(stopping) {
   ::fcntl(socket_, F_SETFD, FD_CLOEXEC);  // espeak-ng is a process that would hold it open
+  ::setsockopt(socket_, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
 }
 
 // What the client is still sending is read for a while: a socket that is closed with unread bytes resets the
@@ -50,7 +65,7 @@ ssize_t Connection::receive() {
     return -1;
   }
   while (!wait_for(POLLIN, poll_s)) {
-    if (stopping_ && received_bytes_ == 0) return -1;
+    if (stopping_.begun() && received_bytes_ == 0) return -1;
     if (age_.seconds() > limits_.receive_s) {
       refusal_ = 408;
       return -1;
@@ -77,13 +92,22 @@ ssize_t Connection::read(char* into, size_t count) {
   return static_cast<ssize_t>(taken);
 }
 
+bool Connection::wait_to_send() const {
+  const Stopwatch watch;
+  do {
+    if (stopping_.over()) return false;
+    if (wait_for(POLLOUT, std::min(poll_s, limits_.stall_s))) return true;
+  } while (watch.seconds() < limits_.stall_s);
+  return false;
+}
+
 bool Connection::send(const char* bytes, size_t count) {
+  if (status_ == 0) status_ = status_in({bytes, count});
   for (size_t at = 0; at < count;) {
-    if (!wait_for(POLLOUT, limits_.stall_s)) return false;
+    if (!wait_to_send()) return false;
     const ssize_t sent = ::send(socket_, bytes + at, count - at, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (sent <= 0) return false;
-    answered_ = true;
     at += static_cast<size_t>(sent);
   }
   return true;

@@ -4,11 +4,12 @@
 #pragma once
 
 #include "base/clock.h"
+#include "serve/httplib/stopping.h"
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include <httplib.h>
 #include <poll.h>
@@ -23,8 +24,8 @@ struct ConnectionLimits {
 
 class Connection final : public httplib::Stream {
  public:
-  // Owns the socket. A connection that has sent nothing is given up when `stopping`.
-  Connection(int socket, const ConnectionLimits& limits, const std::atomic<bool>& stopping);
+  // Owns the socket. When `stopping`, a connection that has sent nothing is given up, and in the end every one.
+  Connection(int socket, const ConnectionLimits& limits, const Stopping& stopping);
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -32,9 +33,11 @@ class Connection final : public httplib::Stream {
   // The status with which this connection itself ends the request, because a limit is passed; 0: none. From then on
   // nothing is read, and only send() writes.
   int refusal() const { return refusal_; }
-  // Whether anything was written yet.
-  bool answered() const { return answered_; }
+  // The status of the answer that was begun; 0: none. "100 Continue" is no answer.
+  int status() const { return status_; }
   bool peer_is_there() const;
+  // More of the request may come, after its headers.
+  void allow(size_t bytes) { limits_.request_bytes += bytes; }
   // Writes all, past the refusal.
   bool send(const char* bytes, size_t count);
 
@@ -48,16 +51,16 @@ class Connection final : public httplib::Stream {
 
  private:
   bool wait_for(short events, double seconds) const;
+  bool wait_to_send() const;
   ssize_t receive();
 
   const int socket_;
-  const ConnectionLimits limits_;
-  const std::atomic<bool>& stopping_;
+  ConnectionLimits limits_;
+  const Stopping& stopping_;
   const Stopwatch age_;
   std::array<char, 16384> buffer_{};
   size_t at_ = 0, filled_ = 0, received_bytes_ = 0;
-  int refusal_ = 0;
-  bool answered_ = false;
+  int refusal_ = 0, status_ = 0;
 };
 
 }  // namespace myxtts

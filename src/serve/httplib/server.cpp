@@ -5,6 +5,8 @@
 #include "serve/answers.h"
 #include "serve/httplib/connection.h"
 #include "serve/httplib/speech_handler.h"
+#include "serve/httplib/stopping.h"
+#include "serve/loopback.h"
 #include "serve/page.h"
 
 #include <algorithm>
@@ -86,6 +88,7 @@ struct SpeechServer::State : httplib::Server {
   void stop_accepting() const { ::shutdown(svr_sock_, SHUT_RDWR); }
   HandlerResponse check_route(const httplib::Request& http, httplib::Response& response) const;
   bool process_and_close_socket(socket_t socket) override;
+  void serve(Connection& connection);
 
   const ServerSettings settings;
   const VoiceFacts facts;
@@ -93,7 +96,7 @@ struct SpeechServer::State : httplib::Server {
   SpeechQueue queue;
   SpeechHandler handler;
   int port = 0;
-  std::atomic<bool> stopping = false;
+  Stopping stopping{settings.stop_s};
   std::thread::id accepting;
 };
 
@@ -115,7 +118,8 @@ void SpeechServer::State::bind() {
 }
 
 void SpeechServer::State::set_limits() {
-  new_task_queue = [this] { return new ConnectionThreads(settings.connections); };
+  // More than are spoken for, so that the others hear of that, and /health answers.
+  new_task_queue = [this] { return new ConnectionThreads(std::max(settings.connections, settings.queue + 32)); };
   set_tcp_nodelay(true);
   set_default_headers({{"X-Content-Type-Options", "nosniff"}, {"Cache-Control", "no-store"}});
 }
@@ -145,8 +149,6 @@ void SpeechServer::State::add_routes() {
     if (settings.warn) settings.warn("an endpoint failed");
     response.status = 500;
   });
-  set_post_routing_handler(
-      [this](const httplib::Request&, httplib::Response& response) { metrics.add_request(response.status); });
 }
 
 // Decided before the body is read. What stays unhandled goes to its handler.
@@ -156,7 +158,9 @@ httplib::Server::HandlerResponse SpeechServer::State::check_route(const httplib:
     response.status = status;
     return HandlerResponse::Handled;
   };
-  if (stopping) return refuse(503);
+  if (stopping.begun()) return refuse(503);
+  // Otherwise a page of anybody, whose name a name server leads here, could use this server from a browser.
+  if (is_loopback(settings.host) && !is_loopback(host_of(http.get_header_value("Host")))) return refuse(403);
   const auto* const route = std::ranges::find_if(routes, [&](const Route& known) { return http.path == known.path; });
   if (route == std::end(routes)) return refuse(404);
   if (http.method != route->method && !(http.method == "HEAD" && std::string_view(route->method) == "GET")) {
@@ -172,26 +176,33 @@ httplib::Server::HandlerResponse SpeechServer::State::check_route(const httplib:
 bool SpeechServer::State::process_and_close_socket(socket_t socket) {
   const bool too_many = std::this_thread::get_id() == accepting;
   ConnectionLimits limits{settings.receive_s, settings.stall_s};
-  limits.request_bytes = header_bytes + settings.limits.body_bytes;
+  limits.request_bytes = header_bytes;
   if (too_many) limits.linger_s = limits.stall_s = 0;  // nobody is accepted meanwhile
   Connection connection(socket, limits, stopping);
   const auto refuse = [&](int status) {
-    metrics.add_request(status);
     const std::string answer = plain_answer(status);
     connection.send(answer.data(), answer.size());
   };
-  if (too_many) {
-    refuse(503);
-    return false;
+  try {
+    if (!too_many) serve(connection);
+    const int refusal = too_many ? 503 : connection.refusal();
+    if (refusal != 0 && connection.status() == 0) refuse(refusal);
+  } catch (const std::exception& error) {  // for want of memory, where httplib does not expect it
+    if (connection.status() == 0) refuse(500);
+    if (settings.warn) settings.warn(error.what());
   }
+  if (connection.status() != 0) metrics.add_request(connection.status());
+  return !too_many;
+}
+
+void SpeechServer::State::serve(Connection& connection) {
   bool closed = false;
   process_request(connection, /*close_connection=*/true, closed, [&](httplib::Request& http) {
+    connection.allow(settings.limits.body_bytes);  // here its headers are read
     http.ranges.clear();
-    // A field that httplib uses in clients only: how the handler learns whether its client is still there.
-    http.progress = [&connection](uint64_t, uint64_t) { return connection.peer_is_there(); };
+    // A field that httplib uses in clients only: how the handler learns whether its client is still waited for.
+    http.progress = [&](uint64_t, uint64_t) { return connection.peer_is_there() && !stopping.over(); };
   });
-  if (connection.refusal() != 0 && !connection.answered()) refuse(connection.refusal());
-  return true;
 }
 
 SpeechServer::SpeechServer(ServedVoice voice, const ServerSettings& settings)
@@ -203,12 +214,14 @@ int SpeechServer::port() const { return state_->port; }
 
 void SpeechServer::run() {
   state_->accepting = std::this_thread::get_id();
-  state_->listen_after_bind();
+  if (!state_->listen_after_bind() && !state_->stopping.begun()) {
+    fail("serve", "connections can no longer be accepted", way_out("start the server again"));
+  }
 }
 
 // Ends accept(); what was accepted is finished by its thread.
 void SpeechServer::stop() {
-  if (!state_->stopping.exchange(true)) state_->stop_accepting();
+  if (state_->stopping.begin()) state_->stop_accepting();
 }
 
 }  // namespace myxtts

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "serve/answers.h"
 
+#include <algorithm>
+
 namespace myxtts {
 
 using Samples = std::vector<float>;
@@ -13,17 +15,20 @@ struct SpeechListener {
   std::shared_ptr<SpeechJob> job;
   std::function<bool()> is_there;
   Stopwatch since_request;
-  size_t heard_samples = 0;
+  double most_samples = 0, heard_samples = 0;
 
-  // The next samples; none at the end; nothing if the client has left.
+  // The next samples; none at the end; nothing if the client has left. Throws Error if there are too many.
   std::optional<Samples> next() {
     constexpr std::chrono::milliseconds patience(100);
     for (;;) {
-      if (std::optional<Samples> samples = job->take(patience)) {
-        heard_samples += samples->size();
-        return samples;
-      }
+      std::optional<Samples> samples = job->take(patience);
       if (!is_there()) return {};
+      if (!samples) continue;
+      heard_samples += static_cast<double>(samples->size());
+      if (heard_samples > most_samples) {
+        reject_input("serve", "the speech is too long", way_out("send the text in parts, or let it be spoken faster"));
+      }
+      return samples;
     }
   }
 };
@@ -110,6 +115,7 @@ void SpeechHandler::speak(const httplib::Request& http, httplib::Response& respo
   const bool streams = request.stream;
   const auto listener = std::make_shared<SpeechListener>();
   listener->since_request = since_request;
+  listener->most_samples = settings_.limits.sound_s * voice_.sample_rate;
   listener->is_there = [still = http.progress] { return still(0, 0); };
   listener->job = queue_.add(std::move(request), std::move(reference));
   if (!listener->job) {
@@ -127,7 +133,7 @@ void SpeechHandler::speak(const httplib::Request& http, httplib::Response& respo
   if (streams) {
     send_as_made(response, listener, *std::move(first), format);
   } else {
-    send_whole(response, *listener, *std::move(first), format);
+    send_whole(response, *listener, *first, format);
   }
 }
 
@@ -146,8 +152,12 @@ void SpeechHandler::send_as_made(httplib::Response& response, const std::shared_
   response.set_chunked_content_provider(content_type(format, voice_.sample_rate), provide);
 }
 
-void SpeechHandler::send_whole(httplib::Response& response, SpeechListener& listener, Samples all,
+void SpeechHandler::send_whole(httplib::Response& response, SpeechListener& listener, const Samples& first,
                                SoundFormat format) const {
+  std::vector<std::byte> bytes;
+  if (format == SoundFormat::wav) bytes = make_wav_header(unknown_wav_bytes, voice_.sample_rate);
+  const size_t header_bytes = bytes.size();
+  append_pcm_16(bytes, first);
   for (;;) {
     const std::optional<Samples> more = listener.next();
     if (!more) {
@@ -155,19 +165,19 @@ void SpeechHandler::send_whole(httplib::Response& response, SpeechListener& list
       return;
     }
     if (more->empty()) break;
-    all.insert(all.end(), more->begin(), more->end());
+    append_pcm_16(bytes, *more);
   }
   count(listener);
-  std::vector<std::byte> bytes;
-  if (format == SoundFormat::wav) bytes = make_wav_header(static_cast<uint32_t>(all.size() * 2), voice_.sample_rate);
-  append_pcm_16(bytes, all);
+  if (format == SoundFormat::wav) {
+    std::ranges::copy(make_wav_header(static_cast<uint32_t>(bytes.size() - header_bytes), voice_.sample_rate),
+                      bytes.begin());
+  }
   response.set_content(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
                        content_type(format, voice_.sample_rate));
 }
 
 void SpeechHandler::count(const SpeechListener& listener) const {
-  metrics_.add_speech(static_cast<double>(listener.heard_samples) / voice_.sample_rate,
-                      listener.since_request.seconds());
+  metrics_.add_speech(listener.heard_samples / voice_.sample_rate, listener.since_request.seconds());
 }
 
 }  // namespace myxtts

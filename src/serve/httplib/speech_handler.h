@@ -24,7 +24,7 @@ class SpeechHandler {
   void speak(const httplib::Request& http, httplib::Response& response, const httplib::ContentReader& reader) const;
   void send_as_made(httplib::Response& response, const std::shared_ptr<SpeechListener>& listener,
                     std::vector<float> first, SoundFormat format) const;
-  void send_whole(httplib::Response& response, SpeechListener& listener, std::vector<float> all,
+  void send_whole(httplib::Response& response, SpeechListener& listener, const std::vector<float>& first,
                   SoundFormat format) const;
   void warn_of(const std::exception& error) const;
   void count(const SpeechListener& listener) const;

@@ -1,6 +1,8 @@
 #include "serve/served_voice.h"
 
+#include "base/error.h"
 #include "synth/synthesizer.h"
+#include "text/phonemes.h"
 
 #include <memory>
 
@@ -24,10 +26,23 @@ VoiceFacts facts_of(const Synthesizer& synthesizer) {
           synthesizer.sample_rate()};
 }
 
+bool needs_espeak(const Synthesizer& synthesizer) {
+  return synthesizer.description().config.data.text_tokens == "phonemes";
+}
+
+// Its absence is the server's fault, whoever finds out.
+void check_espeak(bool available) {
+  if (available) return;
+  fail("serve", "this voice needs espeak-ng, which is not installed",
+       way_out("install it with: apt-get install espeak-ng"));
+}
+
 }  // namespace
 
 ServedVoice served_voice(const Synthesizer& synthesizer) {
-  const auto begin = [&synthesizer](const SpeechRequest& request, const std::optional<Clip>& reference) -> NextSamples {
+  check_espeak(!needs_espeak(synthesizer) || phonemes_available(synthesizer.description().config.data.language));
+  const auto begin = [&synthesizer](const SpeechRequest& request, const std::optional<Clip>& reference) -> SpokenText {
+    check_espeak(!needs_espeak(synthesizer) || phonemes_available());
     Speaking as;
     as.language = request.language;
     if (reference) {
@@ -36,7 +51,7 @@ ServedVoice served_voice(const Synthesizer& synthesizer) {
       as.speaker = synthesizer.speaker_vector(request.voice);
     }
     const auto speech = std::make_shared<Speech>(synthesizer.begin(request.input, options_of(request), as));
-    return [speech] { return speech->next(); };
+    return {[speech] { return speech->next(); }, [speech] { return speech->ready(); }};
   };
   return {facts_of(synthesizer), begin};
 }

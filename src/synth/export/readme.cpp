@@ -3,6 +3,7 @@
 #include "model/voice_spec.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace myxtts {
 namespace {
@@ -73,7 +74,7 @@ constexpr char script[] = R"py("""Text to phonemes for sherpa-onnx 2, by the pro
 import re
 import subprocess
 
-LANGUAGE = "{}"
+LANGUAGE = {}
 MARKS = str.maketrans("،؛؟…–—", ",;?.,,")  # the voice knows , . ; : ! ? alone
 
 
@@ -116,6 +117,8 @@ std::string export_readme(const ExportedVoice& voice) {
                      voice.lexicon ? with_lexicon : without_lexicon, voice.espeak_data ? with_data : without_data);
 }
 
-std::string phonemes_script(const std::string& language) { return fmt::format(script, language); }
+std::string phonemes_script(const std::string& language) {
+  return fmt::format(script, nlohmann::json(language).dump());
+}
 
 }  // namespace myxtts

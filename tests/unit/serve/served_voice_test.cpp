@@ -74,7 +74,7 @@ TEST(ServedVoice, decodes_a_reference_up_to_its_limit) {
 }
 
 TEST(Answers, are_json_whatever_they_repeat) {
-  for (const int status : {400, 404, 405, 408, 413, 414, 415, 416, 417, 429, 499, 500, 503, 599}) {
+  for (const int status : {400, 403, 404, 405, 408, 413, 414, 415, 416, 417, 429, 499, 500, 503, 599}) {
     const auto json = nlohmann::json::parse(error_answer(status, "bytes \xFF \" \n"));
     EXPECT_EQ(json.size(), 1U);
     for (const char* part : {"message", "type", "code"}) EXPECT_TRUE(json["error"][part].is_string()) << status;

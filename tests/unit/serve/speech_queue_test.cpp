@@ -16,19 +16,21 @@ constexpr std::chrono::milliseconds hang_guard(1000000);
 struct Voice {
   std::atomic<int> begun = 0, pieces = 0;
   std::function<void()> before_piece = [] {};
+  std::function<bool(const std::string&)> ready = [](const std::string&) { return true; };
 
   ServedVoice served() {
     VoiceFacts facts;
     facts.sample_rate = 10;
-    return {facts, [this](const SpeechRequest& request, const std::optional<Clip>&) -> NextSamples {
+    return {facts, [this](const SpeechRequest& request, const std::optional<Clip>&) -> SpokenText {
               ++begun;
-              return [this, text = request.input, at = size_t{0}]() mutable -> std::vector<float> {
+              const auto next = [this, text = request.input, at = size_t{0}]() mutable -> std::vector<float> {
                 before_piece();
                 if (at == text.size()) return {};
                 if (text[at] == '!') fail("test", "cannot be said");
                 ++at, ++pieces;
                 return std::vector<float>(10, static_cast<float>(at));
               };
+              return {next, [this, text = request.input] { return ready(text); }};
             }};
   }
 };
@@ -111,6 +113,32 @@ TEST(SpeechQueue, takes_turns_so_that_nobody_waits_for_a_long_text) {
   both_are_there.set_value();
   EXPECT_EQ(all_of(*shorter).size(), 10U);
   EXPECT_LT(voice.pieces, 100000) << "the long text is not over";
+}
+
+TEST(SpeechQueue, does_not_wait_for_a_text_that_is_still_being_pronounced) {
+  Voice voice;
+  std::atomic<bool> pronounced = false;
+  voice.ready = [&](const std::string& text) { return text != "slow" || pronounced; };
+  SpeechQueue queue(voice.served(), 2);
+  const auto slow = queue.add(request("slow"), {}), other = queue.add(request("other"), {});
+  EXPECT_EQ(all_of(*other).size(), 50U);
+  EXPECT_EQ(voice.begun, 2);
+  EXPECT_FALSE(slow->take(std::chrono::milliseconds(1)));
+  pronounced = true;
+  EXPECT_EQ(all_of(*slow).size(), 40U);
+}
+
+// One second of sound per piece.
+TEST(SpeechQueue, speaks_a_minute_ahead_of_who_takes_nothing_and_keeps_its_place) {
+  Voice voice;
+  SpeechQueue queue(voice.served(), 2);
+  const auto idle = queue.add(request(std::string(100, 'a')), {});
+  while (voice.pieces < 60) std::this_thread::yield();
+  EXPECT_EQ(all_of(*queue.add(request(std::string(1000, 'b')), {})).size(), 10000U);
+  EXPECT_EQ(voice.pieces, 60 + 1000);
+  while (queue.length() > 1) std::this_thread::yield();
+  EXPECT_EQ(queue.length(), 1U) << "what is not spoken to its end counts";
+  EXPECT_EQ(all_of(*idle).size(), 1000U);
 }
 
 TEST(SpeechQueue, ends_what_is_being_spoken_when_it_is_closed) {

@@ -47,6 +47,11 @@ TEST(SpeechRequest, has_every_field) {
   EXPECT_EQ(request.reference, "foo");
 }
 
+TEST(SpeechRequest, streams_by_openais_name_too) {
+  EXPECT_TRUE(parse_speech_request(R"({"input": "a", "stream_format": "audio"})", {}).stream);
+  EXPECT_TRUE(parse_speech_request(R"({"stream_format": "audio", "input": "a", "stream": false})", {}).stream);
+}
+
 TEST(SpeechRequest, names_what_is_wrong_in_it) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "not JSON"},
@@ -71,6 +76,7 @@ TEST(SpeechRequest, names_what_is_wrong_in_it) {
       {R"({"input": "a", "response_format": "mp3"})", "it may be wav or pcm"},
       {R"({"input": "a", "model": "gpt"})", "'model' is 'gpt'"},
       {R"({"input": "a", "stream": 1})", "'stream' is neither true nor false"},
+      {R"({"input": "a", "stream_format": "sse"})", "'stream_format' is 'sse'; it may be audio"},
       {R"({"input": "a", "speed": 0.1})", "'speed' is 0.1; it must be a number from 0.25 to 4"},
       {R"({"input": "a", "speed": "1"})", "'speed' is no number"},
       {R"({"input": "a", "speed": 1e999})", "too large"},

@@ -57,6 +57,8 @@ TEST(VocoderRunner, captured_on_a_gpu_it_makes_the_samples_of_the_cpu) {
   if (device_count() == 0 || !at::globalContext().hasCUDA())
     GTEST_SKIP() << "there is no GPU: captured waveforms are NOT tested";
   const VocoderRunner gpu(spec(), mel(), initial(), at::Device(at::kCUDA, 0)), cpu(spec(), mel(), initial(), at::kCPU);
+  gpu.warm_up(300);
+  EXPECT_EQ(gpu.captures(), 4U);
   for (const int64_t count : {5, 96, 97, 300, 5}) {
     const at::Tensor frames = at::randn({count, mel().n_mels}) * 2 - 5;
     const std::vector<float> wanted = cpu.waveform(frames), made = gpu.waveform(frames);

@@ -73,7 +73,7 @@ TEST(VoiceRunner, captured_by_length_it_speaks_as_the_voice_does) {
   }
 }
 
-TEST(VoiceRunner, captures_a_length_once_and_drops_what_is_too_much) {
+TEST(VoiceRunner, captures_a_length_once_whatever_its_guidance_and_keeps_what_it_has) {
   const Voice voice(spec(0));
   const Weights weights = random_weights(voice, at::kCPU);
   int captures = 0;
@@ -88,13 +88,30 @@ TEST(VoiceRunner, captures_a_length_once_and_drops_what_is_too_much) {
   EXPECT_EQ(captures, before);
   for (int i = 1; i < 150; ++i) {
     options.sway = -i / 1000.0;
-    runner.synthesize(some_tokens(2), options, {});
-    ASSERT_LE(runner.captures(), 98);
+    EXPECT_GT(runner.synthesize(some_tokens(2), options, {}).mel.size(0), 0)
+        << "what finds no room is spoken all the same";
   }
-  options.sway = 0, options.steps = 100;  // not captured, and still spoken
-  const int64_t last = captures;
+  EXPECT_EQ(captures, VoiceRunner::most_captures);
+  options.sway = 0;
+  EXPECT_TRUE(runner.synthesize(some_tokens(10), options, {}).mel.equal(mel));
+  options.steps = 100;  // too many to be captured
   EXPECT_GT(runner.synthesize(some_tokens(2), options, {}).mel.size(0), 0);
-  EXPECT_EQ(captures, last);
+  EXPECT_EQ(captures, VoiceRunner::most_captures);
+}
+
+TEST(VoiceRunner, needs_no_capture_for_another_guidance) {
+  const Voice voice(spec(3));
+  const Weights weights = random_weights(voice, at::kCPU);
+  int captures = 0;
+  const VoiceRunner runner(voice, weights, std::make_unique<Again>(captures));
+  const SpeakingAs as{voice.speaker_vector(weights, 1), 1};
+  SynthesisOptions options;
+  for (int i = 1; i < 20; ++i) {
+    options.guidance = i / 7.0;
+    const SynthesizedMel wanted = voice.synthesize(weights, some_tokens(20), options, as);
+    EXPECT_LT((runner.synthesize(some_tokens(20), options, as).mel - wanted.mel).abs().max().item<float>(), 1e-4F) << i;
+  }
+  EXPECT_EQ(captures, 2);
 }
 
 TEST(VoiceRunner, captured_on_a_gpu_it_speaks_as_on_the_cpu) {
