@@ -1,6 +1,7 @@
 #include "python/interruptible.h"
 
 #include "base/error.h"
+#include "python/without_gil.h"
 
 #include <atomic>
 #include <future>
@@ -17,6 +18,7 @@ namespace myxtts {
 namespace {
 
 void throw_if_signalled() {
+  if (interpreter_exits()) fail_as(ErrorCode::stopped, "python", "the interpreter ends");
   const nb::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
@@ -49,11 +51,11 @@ void run_interruptibly(const std::function<void(const SessionListener&)>& work) 
                                    if (cancelled) fail_as(ErrorCode::stopped, what, "it was interrupted");
                                  }};
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     std::future<void> done = std::async(std::launch::async, [&] { work(listener); });
     try {
       wait_for([&] { return done.wait_for(between_signal_checks) == std::future_status::ready; });
-    } catch (const nb::python_error&) {
+    } catch (...) {  // of the wait: the work's own error is in `done`
       cancelled = true;
       done.wait();
       throw;
