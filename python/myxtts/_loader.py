@@ -5,8 +5,6 @@ import atexit
 import functools
 import json
 import os
-import time
-import weakref
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
@@ -71,7 +69,6 @@ class Loader:
         self._feeder = _core.open_feeder(
             path_text(config), texts(named | settings), list(arrays), validation, rank, world_size, processes
         )
-        _open_loaders.add(self)
 
     def __iter__(self) -> Iterator[_core.Batch]:
         """The rest of the epoch. A loop that was left is continued by the next one."""
@@ -173,15 +170,5 @@ def _error(message: str, way_out: str = "") -> Error:
     return Error(message, "invalid_input", "loader", way_out)
 
 
-_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+atexit.register(_core.close_all)
 os.register_at_fork(after_in_child=_core.forget_other_threads)
-
-
-@atexit.register
-def _close_all() -> None:
-    """Before the interpreter ends, threads of the user's have returned from C++, and the loaders' threads have ended."""
-    _core.begin_exit()
-    while _core.threads_without_gil() > 0:
-        time.sleep(0.001)
-    for loader in list(_open_loaders):
-        loader.close()

@@ -191,11 +191,26 @@ uint64_t Feeder::plan_hash() const {
 
 namespace {
 
+// At the interpreter's exit their threads must have ended. Guarded by the GIL.
+std::vector<std::weak_ptr<Feeder>>& opened() {
+  static std::vector<std::weak_ptr<Feeder>> feeders;
+  return feeders;
+}
+
+void close_all() {
+  begin_exit();
+  for (const std::weak_ptr<Feeder>& one : opened()) {
+    if (const std::shared_ptr<Feeder> feeder = one.lock()) feeder->close();
+  }
+}
+
 std::shared_ptr<Feeder> open(const std::string& config_file, const Keywords& keywords, const FeederOptions& options) {
   const Config config = config_of(config_file, keywords, Command::bench);
   std::shared_ptr<Feeder> feeder;
   run_interruptibly(
       [&](const SessionListener& listener) { feeder = std::make_shared<Feeder>(config, options, listener); });
+  std::erase_if(opened(), [](const std::weak_ptr<Feeder>& one) { return one.expired(); });
+  opened().push_back(feeder);
   return feeder;
 }
 
@@ -268,6 +283,8 @@ void bind_feeder(nb::module_& module) {
       nb::arg("config"), nb::arg("settings"), nb::arg("arrays"), nb::arg("validation"), nb::arg("rank"),
       nb::arg("world_size"), nb::arg("processes"),
       "Opens the corpus named by data.train_data, indexing it first if needed.");
+  module.def("close_all", &close_all, "For the interpreter's exit: lets all threads return, and ends every loader.");
+  module.def("forget_other_threads", &forget_other_threads, "For the child of a fork.");
   module.def("array_names", &array_names, "Names of the arrays that a batch can hold.");
 }
 

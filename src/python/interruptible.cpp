@@ -17,8 +17,11 @@ namespace nb = nanobind;
 namespace myxtts {
 namespace {
 
-void throw_if_signalled() {
+void throw_if_exiting() {
   if (interpreter_exits()) fail_as(ErrorCode::stopped, "python", "the interpreter ends");
+}
+
+void throw_if_signalled() {
   const nb::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
@@ -34,10 +37,11 @@ void log(const Messages& messages) {
 }  // namespace
 
 void wait_for(const std::function<bool()>& wait_a_while) {
-  while (!wait_a_while()) throw_if_signalled();
+  for (throw_if_exiting(); !wait_a_while(); throw_if_exiting()) throw_if_signalled();
 }
 
 void run_interruptibly(const std::function<void(const SessionListener&)>& work) {
+  throw_if_exiting();
   std::atomic<bool> cancelled = false;
   std::mutex mutex;
   Messages messages;

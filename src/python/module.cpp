@@ -8,7 +8,6 @@
 #include "python/mel_maker.h"
 #include "python/prepare.h"
 #include "python/shared_array.h"
-#include "python/without_gil.h"
 
 #include <nanobind/nanobind.h>
 
@@ -43,6 +42,5 @@ NB_MODULE(_core, module) {
   myxtts::bind_mel(module);
   myxtts::bind_prepare(module);
   myxtts::bind_loop_observer(module);
-  myxtts::bind_exit(module);
   module.def("device_count", &myxtts::device_count, "GPUs that can be used.");
 }

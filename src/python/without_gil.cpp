@@ -1,6 +1,8 @@
 #include "python/without_gil.h"
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 namespace myxtts {
 namespace {
@@ -25,16 +27,17 @@ WithoutGil::~WithoutGil() {
   --threads_without_gil;
 }
 
+void begin_exit() {
+  exiting = true;
+  while (threads_without_gil > 0) {
+    PyThreadState* const state = PyEval_SaveThread();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    PyEval_RestoreThread(state);
+  }
+}
+
 bool interpreter_exits() { return exiting; }
 
-void bind_exit(nanobind::module_& module) {
-  module.def(
-      "begin_exit", [] { exiting = true; }, "From now on waits end, and no call releases the interpreter's lock.");
-  module.def(
-      "threads_without_gil", [] { return threads_without_gil; },
-      "Calls that are to return before the interpreter ends.");
-  module.def(
-      "forget_other_threads", [] { threads_without_gil = 0; }, "They are not in a process that was forked.");
-}
+void forget_other_threads() { threads_without_gil = 0; }
 
 }  // namespace myxtts

@@ -1,6 +1,6 @@
 // The interpreter's lock, released for a scope. A thread that wants it back while the interpreter ends would be unwound
-// through C++, which ends the process. So at the interpreter's exit begin_exit() makes waits end and later scopes keep
-// the lock, and Python waits until nobody is in an earlier one.
+// through C++, which ends the process. So at the interpreter's exit waits end, later scopes keep the lock, and
+// begin_exit() waits until nobody is in an earlier one.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,9 +19,11 @@ class WithoutGil {
   PyThreadState* const state_;  // null: it is kept
 };
 
+// For the interpreter's exit; the caller holds the GIL.
+void begin_exit();
 bool interpreter_exits();
 
-// begin_exit(), threads_without_gil() and forget_other_threads() for the package's handlers.
-void bind_exit(nanobind::module_& module);
+// After a fork in the child: the other threads are not there.
+void forget_other_threads();
 
 }  // namespace myxtts

@@ -67,6 +67,7 @@ def python():
         command = [sys.executable, "-X", "faulthandler", "-c", code, *map(str, arguments)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
             limit = threading.Timer(limit_s, process.kill)
+            limit.daemon = True
             limit.start()
             lines = ""
             while interrupt_at is not None:
