@@ -71,6 +71,7 @@ def main():
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--out", help="write the result as JSON")
     options = parser.parse_args()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         seconds(sys.executable, "-m", "venv", folder / "venv")
@@ -87,6 +88,7 @@ def main():
         shim = ROOT / "tests" / "python" / "blocking_reads.c"
         seconds("cc", "-shared", "-fPIC", "-o", folder / "shim.so", shim, "-ldl")
         result["interrupt"] = spread([interrupt_ms(python, corpus, folder) for _ in range(options.runs)])
+    result["load_average_before"] = round(load, 1)
     result["hardware"] = f"{len(os.sched_getaffinity(0))} CPU cores, {cpu_name()}"
     result["python"] = sys.version.split()[0]
     result["date"] = datetime.date.today().isoformat()
