@@ -2,11 +2,9 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import os
-import threading
-import time
-import weakref
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
@@ -66,23 +64,19 @@ class Loader:
             raise TypeError("arrays is a list of names, such as ('tokens', 'mel')")
         if rank < 0 or world_size < 1:
             raise ValueError(f"rank {rank} of {world_size}: rank is at least 0, world_size at least 1")
-        self._feeder = _core.open_feeder(path_text(config), texts(named | settings), list(arrays), validation, rank, world_size)
-        _open_loaders.add(self)
+        # Set by torchrun and Lightning: so many processes share the machine's cores and memory.
+        processes = int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if world_size > 1 else 1
+        self._feeder = _core.open_feeder(
+            path_text(config), texts(named | settings), list(arrays), validation, rank, world_size, processes
+        )
 
     def __iter__(self) -> Iterator[_core.Batch]:
         """The rest of the epoch. A loop that was left is continued by the next one."""
-        epoch = self.epoch
-        while self.epoch == epoch:
-            yield self.next()
+        return iter(functools.partial(self._feeder.next, self.epoch), None)
 
     def next(self) -> _core.Batch:
         """The next batch, of whichever epoch; waits until it is ready. Ctrl-C ends the wait."""
-        thread = threading.get_ident()
-        _waiting_threads.add(thread)
-        try:
-            return self._feeder.next()
-        finally:
-            _waiting_threads.discard(thread)
+        return self._feeder.next()
 
     def __len__(self) -> int:
         """Batches per epoch."""
@@ -140,15 +134,20 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """Where the next batch is. It can be loaded with another number of workers or ranks."""
         epoch, index = self._feeder.position
-        return {"version": 1, "epoch": epoch, "index": index, "plan": self._feeder.plan_hash}
+        return {"version": 1, "epoch": epoch, "index": index, "plan": self._plan}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continues where the state was taken, with the same batches to the last bit."""
         if state.get("version") != 1:
             raise _error("the state is not of this version of the package")
-        if state["plan"] != self._feeder.plan_hash:
-            raise _error("the state belongs to another corpus, seed, batch size or other shapes", "open the loader with the same ones")
+        if state["plan"] != self._plan:
+            raise _error("the state belongs to another corpus, seed, batch size or mel, or to other shapes or arrays",
+                         "open the loader with the same ones")
         self._feeder.seek(state["epoch"], state["index"])
+
+    @functools.cached_property
+    def _plan(self) -> str:
+        return self._feeder.plan_hash
 
     def close(self) -> None:
         """Ends its threads. Batches that are held stay as they are."""
@@ -171,15 +170,5 @@ def _error(message: str, way_out: str = "") -> Error:
     return Error(message, "invalid_input", "loader", way_out)
 
 
-# The loaders' threads must have ended before the interpreter does, and threads of the user's must have left `next()`:
-# one that comes back from it while the interpreter ends would be unwound through C++, which ends the process.
-_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
-_waiting_threads: set[int] = set()
-
-
-@atexit.register
-def _close_all() -> None:
-    for loader in list(_open_loaders):
-        loader.close()
-    while _waiting_threads:
-        time.sleep(0.001)  # a closed loader lets everyone go
+atexit.register(_core.close_all)
+os.register_at_fork(after_in_child=_core.forget_other_threads)

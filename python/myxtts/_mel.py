@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from . import _core
@@ -39,8 +40,16 @@ class MelSpectrogram:
     """Takes the place of torchaudio.transforms.MelSpectrogram in a data set: waveform in, [..., n_mels, frames] out.
 
     Its keywords are torchaudio's, with the same defaults; `preset` starts from one of `presets()` instead, which has
-    its logarithm too. It holds no threads and can be sent to another process.
+    its logarithm too. It holds no threads and can be sent to another process. It is not a torch.nn.Module and has no
+    gradient; what it gives is float32, also of float64. Of `pad`, `window_fn`, `normalized`, `wkwargs`, `center` and
+    `onesided` it takes torchaudio's defaults alone.
     """
+
+    sample_rate: int  # that it takes, in Hz
+    n_fft: int
+    win_length: int
+    hop_length: int
+    n_mels: int
 
     def __init__(
         self,
@@ -57,10 +66,18 @@ class MelSpectrogram:
         mel_scale: str | None = None,
         pad_mode: str | None = None,
         preset: str | None = None,
+        pad: int = 0,
+        window_fn: Callable[..., Any] | None = None,
+        normalized: bool = False,
+        wkwargs: dict[str, Any] | None = None,
+        center: bool = True,
+        onesided: bool | None = None,
     ) -> None:
-        keywords = {key: value for key, value in locals().items() if key not in ("self", "preset")}
-        self._settings = _as_settings(preset, keywords)
-        self._maker = _core.MelMaker("", self._settings)
+        given = dict(locals())
+        for key, (accepted, only) in _FIXED.items():
+            if not accepted(given[key]):
+                raise ValueError(f"{key} is {given[key]!r}; it may only be {only}")
+        self.__setstate__(_as_settings(preset, {key: given[key] for key in _KEYWORDS}))
 
     def __call__(self, waveform: Any) -> Any:
         """[..., samples] at the transform's rate to [..., n_mels, frames], as what was given."""
@@ -69,16 +86,6 @@ class MelSpectrogram:
         made = _compute(self._maker, rows, None)
         turned = made.transpose(-1, -2) if _library(made) == "torch" else made.swapaxes(-1, -2)
         return turned if len(shape) <= 2 else turned.reshape(*shape[:-1], *turned.shape[-2:])
-
-    @property
-    def sample_rate(self) -> int:
-        """Sample rate that it takes, in Hz."""
-        return self._maker.sample_rate
-
-    @property
-    def n_mels(self) -> int:
-        """Mel bands."""
-        return self._maker.n_mels
 
     def __repr__(self) -> str:
         return f"MelSpectrogram({self._maker!r})"
@@ -89,6 +96,20 @@ class MelSpectrogram:
     def __setstate__(self, settings: dict[str, str]) -> None:
         self._settings = settings
         self._maker = _core.MelMaker("", settings)
+        for name in ("sample_rate", "n_fft", "win_length", "hop_length", "n_mels"):
+            setattr(self, name, getattr(self._maker, name))
+
+
+_KEYWORDS = ("sample_rate", "n_fft", "win_length", "hop_length", "f_min", "f_max", "n_mels", "power", "norm", "mel_scale", "pad_mode")
+# torchaudio's keywords that have one value here: whether a value is that one, and its name.
+_FIXED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "pad": (lambda value: value == 0, "0"),
+    "window_fn": (lambda value: value is None or getattr(value, "__name__", "") == "hann_window", "torch.hann_window"),
+    "normalized": (lambda value: value is False, "False"),
+    "wkwargs": (lambda value: not value, "None"),
+    "center": (lambda value: value is True, "True; other paddings are presets"),
+    "onesided": (lambda value: value in (None, True), "True"),
+}
 
 
 def _as_settings(preset: str | None, keywords: dict[str, Any]) -> dict[str, str]:
@@ -121,9 +142,12 @@ def _library(array: Any) -> str:
 
 
 def _compute(maker: _core.MelMaker, samples: Any, sample_rate: int | None) -> Any:
-    given = samples.detach() if _library(samples) == "torch" else samples
+    library = _library(samples)
+    given = samples.detach() if library == "torch" else samples
+    if library == "torch" and given.is_cuda:
+        given = given.contiguous()
     made = maker.compute(given, maker.sample_rate if sample_rate is None else sample_rate)
-    own = getattr(sys.modules.get(_library(samples)), "from_dlpack", None)
+    own = getattr(sys.modules.get(library), "asarray" if library == "numpy" else "from_dlpack", None)  # NumPy's may be read-only
     if own is None and hasattr(samples, "__array_namespace__"):
         own = samples.__array_namespace__().from_dlpack
     return made if own is None else own(made)

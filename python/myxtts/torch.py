@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ._core import Batch
+from ._core import Batch, device_count
 from ._error import Error
 from ._loader import Loader
 
@@ -43,8 +43,11 @@ class Dataset(torch.utils.data.IterableDataset):
 
 
 def dataset(path: str | os.PathLike[str], **keywords: Any) -> Dataset:
-    """A data set over `Loader(path, **keywords)`. Rank and world size are torch.distributed's unless they are given."""
+    """A data set over `Loader(path, **keywords)`. Under torch.distributed, unless they are given, rank and world size are
+    its own and the device is torch's current one."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         keywords.setdefault("rank", torch.distributed.get_rank())
         keywords.setdefault("world_size", torch.distributed.get_world_size())
+        if torch.cuda.is_available() and device_count() > 0:
+            keywords.setdefault("device", f"cuda:{torch.cuda.current_device()}")
     return Dataset(Loader(path, **keywords))

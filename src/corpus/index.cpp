@@ -297,6 +297,15 @@ CorpusIndex& CorpusIndex::operator=(CorpusIndex&&) noexcept = default;
 
 const fs::path& CorpusIndex::path() const { return state_->path; }
 const IndexStamp& CorpusIndex::stamp() const { return state_->header.stamp; }
+uint64_t CorpusIndex::content_hash() const {
+  const Header& header = state_->header;
+  uint64_t hash = hash_text(state_->strings, hash_bytes(&header.labels_hash, sizeof(uint64_t), header.lengths_hash));
+  for (Line line : state_->lines) {
+    line.time_ns = 0, line.hash = 0;
+    hash = hash_bytes(&line, sizeof(line), hash);
+  }
+  return hash;
+}
 const CorpusSummary& CorpusIndex::summary() const { return state_->summary; }
 std::span<const ClipLength> CorpusIndex::lengths() const { return state_->lengths; }
 std::span<const ClipLabels> CorpusIndex::labels() const { return state_->labels; }

@@ -118,6 +118,7 @@ class CorpusIndex {
 
   const std::filesystem::path& path() const;
   const IndexStamp& stamp() const;
+  uint64_t content_hash() const;  // of all clips, but not of when their files were changed; reads the whole file
   const CorpusSummary& summary() const;
   size_t size() const { return lengths().size(); }
   std::span<const ClipLength> lengths() const;

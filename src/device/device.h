@@ -70,7 +70,7 @@ class HostBuffer {
   bool pinned_ = false;
 };
 
-// Copies from device memory after all work on the default stream.
+// Copies from device memory after all work on the default stream. The calling thread's current device stays.
 void download(int device, const void* from, std::span<std::byte> into);
 
 // Measures device time between two points of a stream with CUDA events.
@@ -106,8 +106,8 @@ class DeviceEvent {
   void* event_ = nullptr;
 };
 
-// Around work on `device`: puts the calling thread's current device back at the end of the scope, for callers who chose
-// it themselves. Nothing on the CPU, -1.
+// Makes `device` the calling thread's current one for a scope. The one before is current again at the end, unless
+// nothing has used it: to make it current would create its context, which takes memory. Nothing on the CPU, -1.
 class KeepCurrentDevice {
  public:
   explicit KeepCurrentDevice(int device);
@@ -118,6 +118,10 @@ class KeepCurrentDevice {
  private:
   int before_ = -1;
 };
+
+// The calling thread may from now on allocate, register and wait while another thread captures a CUDA graph: in the
+// default mode any such call of any thread invalidates the capture.
+void relax_stream_capture();
 
 // Measures how long a stream is busy with consecutive pieces of work, in device time. begin() blocks while `ahead`
 // pieces are pending, which limits how far the host runs ahead. One thread.

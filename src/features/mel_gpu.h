@@ -29,6 +29,7 @@ struct MelGpuLimits {
   int64_t samples = 0;            // per clip, at the sample rate of the preset
   int64_t frames = 0;             // per row of the output
   std::vector<int> sample_rates;  // allowed source rates, in addition to that of the preset
+  bool operator==(const MelGpuLimits&) const = default;
 };
 
 // Owns tables and scratch memory, allocated once. Not thread-safe; all calls must use one stream.

@@ -26,6 +26,7 @@ struct Crossing::State {
         ready(options.places) {
     for (size_t i = 0; i < options.places; ++i) free.push(i);
     thread = std::thread([this] {
+      relax_stream_capture();
       try {
         carry_batches();
         end(nullptr);

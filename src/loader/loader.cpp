@@ -113,16 +113,23 @@ struct Loader::State {
         slots(options_.ring_batches) {
     for (size_t i = 0; i < slots.size(); ++i) slots[i].number = i, free_slots.push(&slots[i]);
     try {
-      threads.emplace_back([this] { guarded([this] { plan_batches(); }); });
+      start([this] { plan_batches(); });
       rows.set_active(options.workers);
-      for (size_t i = 0; i < options.workers; ++i)
-        threads.emplace_back([this, i] { guarded([this, i] { make_rows(i); }); });
-      threads.emplace_back([this] { guarded([this] { finish_batches(); }); });
+      for (size_t i = 0; i < options.workers; ++i) start([this, i] { make_rows(i); });
+      start([this] { finish_batches(); });
     } catch (const std::system_error& error) {
       end();
       fail("loader", "{} threads cannot be started ({})", options.workers + 2, error.what(),
            way_out("set data.num_workers lower"));
     }
+  }
+
+  template <typename Stage>
+  void start(const Stage& stage) {
+    threads.emplace_back([this, stage] {
+      relax_stream_capture();
+      guarded(stage);
+    });
   }
 
   void end() {
@@ -297,10 +304,11 @@ struct Loader::State {
     }
   }
 
-  // With every place leased no batch could ever become ready.
+  // With every place leased no batch could ever become ready: one that rests is used again first.
   void check_leases() {
     const std::lock_guard lock(leases);
     if (leased < circulating) return;
+    if (!resting.empty()) return use_resting();
     fail("loader", "all {} batches of the ring are held", leased,
          way_out("let go of one, or set data.pipeline_buffer_size higher"));
   }
@@ -308,10 +316,13 @@ struct Loader::State {
   void set_ring_batches(size_t wanted) {
     const std::lock_guard lock(leases);
     ring_batches = wanted;
-    for (; circulating < wanted && !resting.empty(); ++circulating) {
-      free_slots.push(resting.back());
-      resting.pop_back();
-    }
+    while (circulating < wanted && !resting.empty()) use_resting();
+  }
+
+  void use_resting() {
+    free_slots.push(resting.back());
+    resting.pop_back();
+    ++circulating;
   }
 
   // The consumer's thread.

@@ -10,12 +10,15 @@ namespace myxtts {
 
 namespace {
 
+std::span<float> row_of(const Array& array, size_t row) {
+  const size_t values = array.row_bytes() / sizeof(float);
+  return array.values<float>().subspan(row * values, values);
+}
+
 // A row of a computed array: zeros, but for what it is filled with last.
 class MelRow {
  public:
-  MelRow(const Array& array, size_t row) : n_mels_(static_cast<size_t>(array.dims[2])) {
-    const size_t values = static_cast<size_t>(array.dims[1]) * n_mels_;
-    values_ = array.values<float>().subspan(row * values, values);
+  MelRow(const Array& array, size_t row) : n_mels_(static_cast<size_t>(array.dims[2])), values_(row_of(array, row)) {
     std::ranges::fill(values_, 0.0F);
   }
 
@@ -28,16 +31,12 @@ class MelRow {
   std::span<float> values_;
 };
 
-// Samples and mel of a crop; a clip that is too short ends with zeros.
+// Samples and mel of a crop, into rows of zeros: a clip may be too short for them.
 void fill_crop(MelCpu& mel, const Batch& batch, size_t row, const std::vector<float>& samples) {
-  const Array &crops = batch["samples"], &mels = batch["mel"];
-  const std::span<float> crop =
-      crops.values<float>().subspan(row * static_cast<size_t>(crops.dims[1]), static_cast<size_t>(crops.dims[1]));
-  const auto values = static_cast<size_t>(mels.dims[1] * mels.dims[2]);
-  const std::span<float> frames = mels.values<float>().subspan(row * values, values);
+  const std::span<float> crop = row_of(batch["samples"], row), frames = row_of(batch["mel"], row);
   std::copy_n(samples.begin(), std::min(samples.size(), crop.size()), crop.begin());
   const Mel computed = mel.compute(samples);
-  std::copy_n(computed.values.begin(), std::min(computed.values.size(), values), frames.begin());
+  std::copy_n(computed.values.begin(), std::min(computed.values.size(), frames.size()), frames.begin());
 }
 
 }  // namespace
@@ -45,6 +44,7 @@ void fill_crop(MelCpu& mel, const Batch& batch, size_t row, const std::vector<fl
 uint64_t make_cpu_row(const RowBuilder& builder, MelCpu& mel, Batch& batch, std::byte* host, size_t row,
                       uint32_t planned, std::vector<BadClip>& bad) {
   MelRow main(batch["mel"], row);
+  if (builder.takes_crops()) std::ranges::fill(row_of(batch["samples"], row), 0.0F);
   std::optional<MelRow> reference;
   if (builder.has_reference(batch, row)) reference.emplace(batch["reference"], row);
   uint64_t bytes = 0;

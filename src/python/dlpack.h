@@ -6,7 +6,7 @@
 
 namespace myxtts::dlpack {
 
-enum DeviceType : int32_t { cpu = 1, cuda = 2 };
+enum DeviceType : int32_t { cpu = 1, cuda = 2, cuda_host = 3, cuda_managed = 13 };
 enum TypeCode : uint8_t { signed_integer = 0, floating = 2 };
 enum Flags : uint64_t { read_only = 1, is_copied = 2 };
 

@@ -5,11 +5,13 @@
 #include "loader/row_builder.h"
 #include "python/interruptible.h"
 #include "python/options.h"
+#include "python/without_gil.h"
 
 #include <algorithm>
-#include <optional>
 
+#include <fmt/ranges.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -55,20 +57,25 @@ Config with_target(Config config, const std::vector<std::string>& arrays) {
 Feeder::Feeder(const Config& config, const FeederOptions& options, const SessionListener& listener)
     : process_(::getpid()), config_(with_target(config, options.arrays)) {
   check_arrays(options.arrays);
-  const Mode mode = choose_devices(config_, listener);
+  Mode mode = choose_devices(config_, listener);
+  mode.processes = options.processes;
   planned_ = std::make_shared<const PlannedCorpus>(
       open_planned_corpus("loader", config_, options.validation ? CorpusPart::held_out : CorpusPart::training, listener,
-                          has(options.arrays, "samples")));
+                          has(options.arrays, "samples"), static_cast<int64_t>(options.world_size)));
   feed_ = plan_feed(config_, planned_->corpus, planned_->plan, mode);
   feed_.loader.arrays = options.arrays;
   feed_.loader.rank = options.rank, feed_.loader.world_size = options.world_size;
   for (const auto& [name, text] : startup_facts(feed_, config_, planned_->plan)) {
     listener.tell(fmt::format("{}: {}", name, text));
   }
-  source_ = open_at(position_);
+  open_source();
 }
 
-Feeder::~Feeder() { close(); }
+Feeder::~Feeder() {
+  std::optional<WithoutGil> released;
+  if (PyGILState_Check() == 1) released.emplace();  // the collector has it
+  close();
+}
 
 void Feeder::check_process() const {
   if (::getpid() == process_) return;
@@ -76,26 +83,37 @@ void Feeder::check_process() const {
        way_out("open a Loader in this process, or start processes by spawn; it needs no worker processes"));
 }
 
-std::shared_ptr<BatchSource> Feeder::open_at(FeedPosition position) const {
-  Feed feed = feed_;
-  feed.loader.epoch = position.epoch, feed.loader.index = position.index;
-  return open_feed(feed, planned_->corpus, planned_->plan);
+void Feeder::check_open() const {
+  if (closed_) fail_as(ErrorCode::stopped, "loader", "it is closed", way_out("open another"));
 }
 
-std::shared_ptr<BatchSource> Feeder::source() const {
+std::shared_ptr<BatchSource> Feeder::open_source() {
+  Feed feed;
+  {
+    const std::lock_guard lock(mutex_);
+    check_open();
+    if (source_ != nullptr) return source_;
+    feed = feed_;
+    feed.loader.epoch = position_.epoch, feed.loader.index = position_.index;
+  }
+  std::shared_ptr<BatchSource> opened = open_feed(feed, planned_->corpus, planned_->plan);
   const std::lock_guard lock(mutex_);
-  if (source_ == nullptr) fail_as(ErrorCode::stopped, "loader", "it is closed", way_out("open another"));
-  return source_;
+  check_open();  // it may have been closed meanwhile
+  return source_ = std::move(opened);
 }
 
-std::shared_ptr<HeldBatch> Feeder::next() {
+std::shared_ptr<HeldBatch> Feeder::next(std::optional<uint64_t> epoch) {
   check_process();
   std::unique_lock turn(taking_, std::defer_lock);
   wait_for([&] { return turn.try_lock_for(between_signal_checks); });
-  const std::shared_ptr<BatchSource> from = source();
   const KeepCurrentDevice keep(feed_.mode.model_device);
-  wait_for([&] { return from->wait(between_signal_checks); });
+  const auto over = [&] { return epoch && position().epoch != *epoch; };
+  std::shared_ptr<BatchSource> from;  // asked for anew after each wait: a signal's handler may close or seek
+  wait_for([&] { return over() || (from = open_source())->wait(between_signal_checks); });
+  if (over()) return nullptr;
+  failed_ = true;
   BatchLease lease = from->next();
+  failed_ = false;
   const bool last = lease->index + 1 == planned_->plan.batches_per_epoch();
   {
     const std::lock_guard lock(mutex_);
@@ -113,17 +131,24 @@ void Feeder::seek(FeedPosition position) {
                  planned_->plan.batches_per_epoch());
   }
   const KeepCurrentDevice keep(feed_.mode.model_device);
-  source();  // throws if it is closed
-  if (position == this->position()) return;
-  take_source().reset();  // first, so that there is never memory for two rings
-  std::shared_ptr<BatchSource> opened = open_at(position);
-  const std::lock_guard lock(mutex_);
-  source_ = std::move(opened);
-  position_ = position;
+  std::shared_ptr<BatchSource> last;
+  {
+    const std::lock_guard lock(mutex_);
+    check_open();
+    if (position == position_ && source_ != nullptr && !failed_) return;
+    position_ = position, last = std::move(source_);
+  }
+  last.reset();  // first, so that there is never memory for two rings
+  failed_ = false;
+  open_source();
 }
 
 void Feeder::close() {
-  std::shared_ptr<BatchSource> last = take_source();
+  std::shared_ptr<BatchSource> last;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true, last = std::move(source_);
+  }
   if (last == nullptr) return;
   if (::getpid() != process_) {
     new std::shared_ptr<BatchSource>(std::move(last));  // its threads are not here to be joined
@@ -135,11 +160,6 @@ void Feeder::close() {
   last.reset();
 }
 
-std::shared_ptr<BatchSource> Feeder::take_source() {
-  const std::lock_guard lock(mutex_);
-  return std::move(source_);
-}
-
 FeedPosition Feeder::position() const {
   const std::lock_guard lock(mutex_);
   return position_;
@@ -147,11 +167,20 @@ FeedPosition Feeder::position() const {
 
 LoaderStats Feeder::stats() const {
   check_process();
-  return source()->stats();
+  std::shared_ptr<BatchSource> from;
+  {
+    const std::lock_guard lock(mutex_);
+    check_open();
+    from = source_;
+  }
+  return from ? from->stats() : LoaderStats();
 }
 
 uint64_t Feeder::plan_hash() const {
-  uint64_t hash = planned_->plan.seed();
+  const Corpus& corpus = planned_->corpus;
+  uint64_t hash = hash_text(corpus.mel.description(), planned_->plan.seed());
+  hash = hash_text(corpus.vocabulary.to_json(), hash);
+  hash = hash_text(fmt::format("{} {}", fmt::join(feed_.loader.arrays, " "), corpus.index.content_hash()), hash);
   for (const Shape& shape : planned_->plan.shapes()) {
     const int64_t sizes[] = {shape.text_length, shape.mel_frames, shape.batch_size};
     hash = hash_bytes(sizes, sizeof sizes, hash);
@@ -162,11 +191,26 @@ uint64_t Feeder::plan_hash() const {
 
 namespace {
 
+// At the interpreter's exit their threads must have ended. Guarded by the GIL.
+std::vector<std::weak_ptr<Feeder>>& opened() {
+  static std::vector<std::weak_ptr<Feeder>> feeders;
+  return feeders;
+}
+
+void close_all() {
+  begin_exit();
+  for (const std::weak_ptr<Feeder>& one : opened()) {
+    if (const std::shared_ptr<Feeder> feeder = one.lock()) feeder->close();
+  }
+}
+
 std::shared_ptr<Feeder> open(const std::string& config_file, const Keywords& keywords, const FeederOptions& options) {
   const Config config = config_of(config_file, keywords, Command::bench);
   std::shared_ptr<Feeder> feeder;
   run_interruptibly(
       [&](const SessionListener& listener) { feeder = std::make_shared<Feeder>(config, options, listener); });
+  std::erase_if(opened(), [](const std::weak_ptr<Feeder>& one) { return one.expired(); });
+  opened().push_back(feeder);
   return feeder;
 }
 
@@ -185,7 +229,7 @@ nb::list shapes_of(const Feeder& feeder) {
 nb::dict stats_of(const Feeder& feeder) {
   LoaderStats stats;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     stats = feeder.stats();
   }
   nb::dict dict;
@@ -201,21 +245,23 @@ nb::dict stats_of(const Feeder& feeder) {
 void bind_feeder(nb::module_& module) {
   const auto names = [](const std::vector<std::string>& list) { return list; };
   nb::class_<Feeder>(module, "Feeder", "What Loader drives.")
-      .def("next", &Feeder::next, nb::call_guard<nb::gil_scoped_release>(), "The next batch; waits until it is ready.")
+      .def("next", &Feeder::next, nb::arg("epoch") = nb::none(), nb::call_guard<WithoutGil>(),
+           nb::sig("def next(self, epoch: int | None = None) -> Batch | None"),
+           "The next batch; waits until it is ready. None if an epoch is given that is over.")
       .def(
           "seek",
           [](Feeder& self, uint64_t epoch, uint64_t index) {
             self.seek({epoch, index});
           },
-          nb::arg("epoch"), nb::arg("index"), nb::call_guard<nb::gil_scoped_release>(), "Continues with this batch.")
-      .def("close", &Feeder::close, nb::call_guard<nb::gil_scoped_release>(), "Ends its threads.")
+          nb::arg("epoch"), nb::arg("index"), nb::call_guard<WithoutGil>(), "Continues with this batch.")
+      .def("close", &Feeder::close, nb::call_guard<WithoutGil>(), "Ends its threads.")
       .def_prop_ro(
           "position", [](const Feeder& self) { return std::pair(self.position().epoch, self.position().index); },
           "Epoch and number of the next batch.")
       .def_prop_ro("batches_per_epoch", [](const Feeder& self) { return self.planned().plan.batches_per_epoch(); })
       .def_prop_ro(
           "plan_hash", [](const Feeder& self) { return fmt::format("{:016x}", self.plan_hash()); },
-          "Of seed, shapes and clips: what the batches follow from.")
+          "Of everything that the batches follow from; reads the whole index.")
       .def_prop_ro("shapes", shapes_of, nb::sig("def shapes(self) -> list[dict[str, int]]"))
       .def_prop_ro("speakers",
                    [names](const Feeder& self) { return names(self.planned().corpus.index.summary().speakers); })
@@ -231,11 +277,14 @@ void bind_feeder(nb::module_& module) {
   module.def(
       "open_feeder",
       [](const std::string& config, const Keywords& settings, std::vector<std::string> arrays, bool validation,
-         uint64_t rank, uint64_t world_size) {
-        return open(config, settings, {std::move(arrays), validation, rank, world_size});
+         uint64_t rank, uint64_t world_size, int processes) {
+        return open(config, settings, {std::move(arrays), validation, rank, world_size, processes});
       },
       nb::arg("config"), nb::arg("settings"), nb::arg("arrays"), nb::arg("validation"), nb::arg("rank"),
-      nb::arg("world_size"), "Opens the corpus named by data.train_data, indexing it first if needed.");
+      nb::arg("world_size"), nb::arg("processes"),
+      "Opens the corpus named by data.train_data, indexing it first if needed.");
+  module.def("close_all", &close_all, "For the interpreter's exit: lets all threads return, and ends every loader.");
+  module.def("forget_other_threads", &forget_other_threads, "For the child of a fork.");
   module.def("array_names", &array_names, "Names of the arrays that a batch can hold.");
 }
 

@@ -1,6 +1,7 @@
 #include "python/held_batch.h"
 
 #include "base/error.h"
+#include "python/without_gil.h"
 
 #include <algorithm>
 #include <new>
@@ -129,7 +130,6 @@ void HeldBatch::make_ready_on(StreamHandle stream) const {
 }
 
 std::shared_ptr<HeldBatch> HeldBatch::on_host() const {
-  const KeepCurrentDevice keep(device_);
   return std::make_shared<HeldBatch>(copy_to_host(*lease_), planned_);
 }
 
@@ -162,7 +162,7 @@ void bind_batch(nb::module_& module) {
           },
           nb::sig("def items(self) -> list[tuple[str, Array]]"), "Names and arrays.")
       .def(
-          "cpu", [](const Held& self) { return self->on_host(); }, nb::call_guard<nb::gil_scoped_release>(),
+          "cpu", [](const Held& self) { return self->on_host(); }, nb::call_guard<WithoutGil>(),
           "A copy in host memory of its own. It holds no place of the ring: keep as many as you like.")
       .def_prop_ro(
           "epoch", [](const Held& self) { return self->batch().epoch; }, "Epoch that it belongs to, from 0.")
@@ -180,8 +180,7 @@ void bind_batch(nb::module_& module) {
                    "Clips that could not be read, and which took their places.")
       .def(
           "hash", [](const Held& self) { return fmt::format("{:016x}", copy_to_host(self->batch())->hash()); },
-          nb::call_guard<nb::gil_scoped_release>(),
-          "64-bit content hash of all arrays, in hex, as `myxtts batches` prints it.")
+          nb::call_guard<WithoutGil>(), "64-bit content hash of all arrays, in hex, as `myxtts batches` prints it.")
       .def("__repr__", describe);
 }
 

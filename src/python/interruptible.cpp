@@ -1,6 +1,7 @@
 #include "python/interruptible.h"
 
 #include "base/error.h"
+#include "python/without_gil.h"
 
 #include <atomic>
 #include <future>
@@ -15,6 +16,10 @@ namespace nb = nanobind;
 
 namespace myxtts {
 namespace {
+
+void throw_if_exiting() {
+  if (interpreter_exits()) fail_as(ErrorCode::stopped, "python", "the interpreter ends");
+}
 
 void throw_if_signalled() {
   const nb::gil_scoped_acquire gil;
@@ -32,10 +37,11 @@ void log(const Messages& messages) {
 }  // namespace
 
 void wait_for(const std::function<bool()>& wait_a_while) {
-  while (!wait_a_while()) throw_if_signalled();
+  for (throw_if_exiting(); !wait_a_while(); throw_if_exiting()) throw_if_signalled();
 }
 
 void run_interruptibly(const std::function<void(const SessionListener&)>& work) {
+  throw_if_exiting();
   std::atomic<bool> cancelled = false;
   std::mutex mutex;
   Messages messages;
@@ -49,11 +55,11 @@ void run_interruptibly(const std::function<void(const SessionListener&)>& work) 
                                    if (cancelled) fail_as(ErrorCode::stopped, what, "it was interrupted");
                                  }};
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     std::future<void> done = std::async(std::launch::async, [&] { work(listener); });
     try {
       wait_for([&] { return done.wait_for(between_signal_checks) == std::future_status::ready; });
-    } catch (const nb::python_error&) {
+    } catch (...) {  // of the wait: the work's own error is in `done`
       cancelled = true;
       done.wait();
       throw;

@@ -12,7 +12,7 @@ namespace myxtts {
 constexpr std::chrono::milliseconds between_signal_checks(50);
 
 // Calls `wait_a_while`, which returns within that time, until it is true. The caller does not hold the GIL. Throws
-// nanobind::python_error if a signal's handler has raised.
+// nanobind::python_error if a signal's handler has raised, Error when the interpreter exits.
 void wait_for(const std::function<bool()>& wait_a_while);
 
 // Runs `work` on a thread of its own. After a signal its listener ends it at the next report of progress. The caller

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "python/dlpack.h"
 #include "python/options.h"
+#include "python/without_gil.h"
 
 #include <algorithm>
 
@@ -36,24 +37,33 @@ Array mel_array(int64_t rows, int64_t frames, int n_mels, int device, std::byte*
 
 }  // namespace
 
-// Tables and scratch memory on one GPU, made anew where a call needs more than any before.
+// Tables and scratch memory on one GPU, made anew if a call needs more.
 struct MelMaker::OnGpu {
   static constexpr int64_t clips_at_once = 64;
+  static constexpr size_t kept_rates = 4;
   std::mutex mutex;  // one call at a time
   MelGpuLimits limits{0, 0, 0, {}};
   std::unique_ptr<MelGpu> mel;
   DeviceBuffer clips;
 
+  // For this call alone if the largest of each, of this call and those before, is much more than any of them needs.
   void make_room(const MelSpec& spec, int device, int64_t rows, int64_t samples, int64_t frames, int sample_rate) {
-    const bool known = std::ranges::find(limits.sample_rates, sample_rate) != limits.sample_rates.end();
+    MelGpuLimits room = limits;
     const int count = static_cast<int>(std::min(rows, clips_at_once));
-    if (mel && known && count <= limits.clips && samples <= limits.samples && frames <= limits.frames) return;
-    if (!known) limits.sample_rates.push_back(sample_rate);
-    limits.clips = std::max(limits.clips, count), limits.samples = std::max(limits.samples, samples);
-    limits.frames = std::max(limits.frames, frames);
+    room.clips = std::max(room.clips, count);
+    room.samples = std::max(room.samples, samples), room.frames = std::max(room.frames, frames);
+    const int64_t needed = std::max(limits.clips * limits.samples, count * samples);
+    if (room.clips * room.samples > 2 * needed) room.clips = count, room.samples = samples, room.frames = frames;
+    if (std::ranges::find(room.sample_rates, sample_rate) == room.sample_rates.end()) {
+      room.sample_rates.push_back(sample_rate);
+      if (room.sample_rates.size() > kept_rates) room.sample_rates.erase(room.sample_rates.begin());
+    }
+    if (mel && room == limits) return;
     mel.reset();
-    mel = std::make_unique<MelGpu>(spec, device, limits);
-    clips = DeviceBuffer(device, clips_at_once * sizeof(GpuClip));
+    limits = {0, 0, 0, {}};
+    if (clips.size_bytes() == 0) clips = DeviceBuffer(device, clips_at_once * sizeof(GpuClip));
+    mel = std::make_unique<MelGpu>(spec, device, room);
+    limits = std::move(room);
   }
 };
 
@@ -136,6 +146,14 @@ SampleFormat format_of(nb::dlpack::dtype type) {
   reject_input("mel", "samples of this type are not taken", way_out("give float32, float64 or int16"));
 }
 
+// -1: the host can read it.
+int device_of(int type, int number) {
+  if (type == dlpack::cuda) return number;
+  if (type == dlpack::cpu || type == dlpack::cuda_host || type == dlpack::cuda_managed) return -1;
+  reject_input("mel", "the samples are on a device of another kind ({} in DLPack)", type,
+               way_out("give them in host memory or on a CUDA device"));
+}
+
 // A tensor on a GPU is asked for in the order of the default stream, on which the mel is computed.
 nb::object exported_by(const nb::object& given) {
   if (!nb::hasattr(given, "__dlpack_device__")) return given;
@@ -155,14 +173,14 @@ SharedArray compute(MelMaker& self, const nb::object& given, int sample_rate) {
   }
   SampleRows samples;
   samples.data = static_cast<const std::byte*>(array.data());
-  samples.device = array.device_type() == nb::device::cuda::value ? array.device_id() : -1;
+  samples.device = device_of(array.device_type(), array.device_id());
   samples.format = format_of(array.dtype());
   const size_t last = array.ndim() - 1;
   samples.samples = static_cast<int64_t>(array.shape(last)), samples.sample_stride = array.stride(last);
   if (last == 1) samples.rows = static_cast<int64_t>(array.shape(0)), samples.row_stride = array.stride(0);
   SharedArray mel;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     mel = self.compute(samples, sample_rate);
   }
   if (last == 0) mel.array.dims.erase(mel.array.dims.begin());
@@ -189,6 +207,9 @@ void bind_mel(nb::module_& module) {
       .def("compute", compute, nb::arg("samples"), nb::arg("sample_rate"),
            "Log-mel [frames, n_mels] of [samples], or [clips, frames, n_mels] of [clips, samples].")
       .def_prop_ro("sample_rate", [](const MelMaker& self) { return self.spec().sample_rate; })
+      .def_prop_ro("n_fft", [](const MelMaker& self) { return self.spec().n_fft; })
+      .def_prop_ro("win_length", [](const MelMaker& self) { return self.spec().win_length; })
+      .def_prop_ro("hop_length", [](const MelMaker& self) { return self.spec().hop_length; })
       .def_prop_ro("n_mels", [](const MelMaker& self) { return self.spec().n_mels; })
       .def(
           "frames", [](const MelMaker& self, int64_t samples) { return self.spec().frames(samples); },

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "python/dlpack.h"
+#include "python/without_gil.h"
 
 #include <cstring>
 #include <optional>
@@ -98,6 +99,7 @@ nb::object to_dlpack(const SharedArray& shared, std::optional<int64_t> stream, s
   }
   SharedArray given = shared;
   if (to_host) {
+    const WithoutGil released;
     given = copy_to_host(shared);
   } else {
     make_ready(shared, stream);
@@ -128,8 +130,13 @@ nb::dict array_interface_of(const SharedArray& shared) {
   return interface_of(shared);
 }
 
-[[noreturn]] nb::object refuse_numpy(const SharedArray& shared, const nb::args&, const nb::kwargs&) {
-  fail("array", "it is on {}, where NumPy cannot read it", device_text(shared.array), way_out("take batch.cpu()"));
+nb::object to_numpy(const nb::object& self, const nb::args& args, const nb::kwargs& kwargs) {
+  const Array& array = nb::cast<const SharedArray&>(self).array;
+  if (array.device >= 0) {
+    fail("array", "it is on {}, where NumPy cannot read it", device_text(array), way_out("take batch.cpu()"));
+  }
+  const nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
+  return nb::module_::import_("numpy").attr("asarray")(view, *args, **kwargs);
 }
 
 // A view by Python's buffer protocol, which memoryview and NumPy ask for first.
@@ -179,7 +186,6 @@ SharedArray copy_to_host(const SharedArray& from) {
   if (from.array.device < 0) {
     std::memcpy(memory->data(), from.array.data, from.array.bytes());
   } else {
-    const KeepCurrentDevice keep(from.array.device);
     download(from.array.device, from.array.data, {memory->data(), from.array.bytes()});
   }
   SharedArray copy{from.array, memory};
@@ -221,8 +227,8 @@ void bind_array(nb::module_& module) {
       .def("__dlpack_device__", dlpack_device, "Device type and number, as DLPack numbers them.")
       .def_prop_ro("__array_interface__", array_interface_of, nb::sig("def __array_interface__(self) -> dict"))
       .def_prop_ro("__cuda_array_interface__", cuda_interface_of, nb::sig("def __cuda_array_interface__(self) -> dict"))
-      .def("__array__", refuse_numpy, nb::sig("def __array__(self, *args, **kwargs) -> typing.NoReturn"),
-           "Refuses an array on a GPU with a sentence; one in host memory is taken without it.");
+      .def("__array__", to_numpy, nb::sig("def __array__(self, *args, **kwargs) -> typing.Any"),
+           "For NumPy; refuses an array on a GPU with a sentence.");
 }
 
 }  // namespace myxtts

@@ -4,12 +4,31 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
+import wave
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("MYXTTS", ROOT / "build" / "myxtts"))
 HANG_S = 1800  # a hang guard: no machine, however loaded, takes as long
+
+
+def write_wav(path, samples, rate):
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1), file.setsampwidth(2), file.setframerate(rate)
+        file.writeframes(samples.astype(np.int16).tobytes())
+
+
+def noise(count, seed=0):
+    return np.random.default_rng(seed).normal(0, 3000, count).clip(-32768, 32767).astype(np.int16)
+
+
+def mel_of_program(program, tmp_path, samples, rate, preset, device="cpu"):
+    write_wav(tmp_path / "in.wav", samples, rate)
+    program("mel", tmp_path / "in.wav", tmp_path / "out.npy", "--preset", preset, "--device", device)
+    return np.load(tmp_path / "out.npy")
 
 
 @pytest.fixture(scope="session")
@@ -39,15 +58,19 @@ def corpus(program, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def python():
-    """Runs Python code in a process of its own; returns the finished process. `preload`: a library to load first."""
+    """Runs Python code in a process of its own; returns the finished process. `preload`: a library to load first;
+    `limit_s`: when it is killed, because it hangs."""
 
-    def run(code, *arguments, status=0, preload=None, interrupt_at=None):
+    def run(code, *arguments, status=0, preload=None, interrupt_at=None, limit_s=HANG_S):
         preloads = [path for path in (os.environ.get("LD_PRELOAD"), preload) if path]
         environment = dict(os.environ) | ({"LD_PRELOAD": ":".join(preloads)} if preloads else {})
         command = [sys.executable, "-X", "faulthandler", "-c", code, *map(str, arguments)]
         # A shell's background jobs ignore Ctrl-C, and so would all that they start.
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
+            limit = threading.Timer(limit_s, process.kill)
+            limit.daemon = True
+            limit.start()
             lines = ""
             while interrupt_at is not None:
                 line = process.stdout.readline()
@@ -56,7 +79,8 @@ def python():
                 if line.strip() == interrupt_at:
                     process.send_signal(signal.SIGINT)
                     break
-            out, err = process.communicate(timeout=HANG_S)
+            out, err = process.communicate()
+            limit.cancel()
         assert process.returncode == status, f"exit {process.returncode}, not {status}\n{lines}{out}\n{err}"
         return subprocess.CompletedProcess(command, status, lines + out, err)
 
@@ -67,35 +91,5 @@ def python():
 def blocking_reads(tmp_path_factory):
     """A library to preload: while the file GATE exists, whoever opens a .wav file waits."""
     folder = tmp_path_factory.mktemp("shim")
-    (folder / "shim.c").write_text(
-        """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-static void wait_at_gate(const char* path) {
-  const char* gate = getenv("GATE");
-  const size_t length = strlen(path);
-  if (gate == 0 || length < 4 || strcmp(path + length - 4, ".wav") != 0) return;
-  while (access(gate, F_OK) == 0) usleep(10000);
-}
-#define OPEN(name)                                                             \\
-  int name(const char* path, int flags, ...) {                                 \\
-    static int (*next)(const char*, int, ...);                                 \\
-    if (next == 0) next = (int (*)(const char*, int, ...))dlsym(RTLD_NEXT, #name); \\
-    va_list rest;                                                              \\
-    va_start(rest, flags);                                                     \\
-    const int mode = va_arg(rest, int);                                        \\
-    va_end(rest);                                                              \\
-    wait_at_gate(path);                                                        \\
-    return next(path, flags, mode);                                            \\
-  }
-OPEN(open)
-OPEN(open64)
-"""
-    )
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "shim.so", folder / "shim.c", "-ldl"], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "shim.so", ROOT / "tests" / "python" / "blocking_reads.c", "-ldl"], check=True)
     return str(folder / "shim.so")

@@ -1,8 +1,11 @@
 """With a GPU, and a torch that can use it."""
 import gc
+import threading
+import time
 
 import numpy as np
 import pytest
+from conftest import mel_of_program, noise
 
 import myxtts
 
@@ -114,11 +117,9 @@ def test_batches_made_on_the_host_are_copied_when_taken(corpus):
 
 @pytest.mark.parametrize("preset", list(myxtts.presets()))
 def test_the_mel_of_a_tensor_is_that_of_the_program_to_the_bit(program, tmp_path, preset):
-    from test_mel import noise, of_program
-
     samples = noise(20000)
     for rate in (int(myxtts.presets()[preset]["sample_rate"]), 48000):
-        expected = of_program(program, tmp_path, samples, rate, preset, DEVICE)
+        expected = mel_of_program(program, tmp_path, samples, rate, preset, DEVICE)
         for given in (torch.tensor(samples), torch.tensor(samples) / 32768):
             made = myxtts.mel(given.to(DEVICE), sample_rate=rate, preset=preset)
             assert made.is_cuda and made.cpu().numpy().tobytes() == expected.tobytes()
@@ -131,9 +132,78 @@ def test_mels_of_many_clips_of_a_tensor_and_on_another_stream():
     with torch.cuda.stream(torch.cuda.Stream()):
         torch.cuda._sleep(20_000_000)
         assert torch.equal(myxtts.mel(samples * 1.0), alone)
-    with pytest.raises(myxtts.Error, match="contiguous"):
-        myxtts.mel(samples.T)
+    assert torch.equal(myxtts.mel(samples.T.contiguous().T), alone)  # strided
     assert torch.equal(myxtts.MelSpectrogram(preset="hifigan")(samples), alone.transpose(1, 2))
+
+
+def test_a_mel_that_needs_too_much_memory_leaves_the_others_as_they_are():
+    short = torch.randn(64, 22050, device=DEVICE)
+    expected = myxtts.mel(short)
+    long = torch.zeros(64 << 20, device=DEVICE)
+    torch.cuda.empty_cache()
+    hog = torch.empty(torch.cuda.mem_get_info()[0] - (200 << 20), dtype=torch.uint8, device=DEVICE)
+    with pytest.raises(myxtts.Error) as caught:
+        myxtts.mel(long)
+    assert caught.value.code == "out_of_memory" or "memory" in str(caught.value)
+    assert torch.equal(myxtts.mel(short), expected)
+    del hog
+    torch.cuda.empty_cache()
+    assert myxtts.mel(long).shape[1] == 80
+
+
+def test_a_long_clip_after_many_short_ones_needs_memory_for_itself_alone():
+    myxtts.mel(torch.randn(64, 22050, device=DEVICE))
+    long = torch.zeros(3600 * 22050, device=DEVICE)
+    torch.cuda.synchronize()
+    free = torch.cuda.mem_get_info()[0]
+    myxtts.mel(long)
+    assert torch.cuda.mem_get_info()[0] > free - (2 << 30)
+
+
+@pytest.mark.parametrize("mode", ["global", "thread_local"])
+def test_a_graph_is_captured_while_the_loader_works(corpus, mode):
+    """The loader's threads wait for events, pin memory and register files all the while."""
+    for _ in range(5):
+        with on_gpu(corpus, batch_size=1, auto_tune_performance=False) as loader:
+            stop = threading.Event()
+
+            def drain(loader=loader, stop=stop):
+                while not stop.is_set():
+                    loader.next()
+
+            drainer = threading.Thread(target=drain)
+            drainer.start()
+            values, graph = torch.ones(1 << 20, device=DEVICE), torch.cuda.CUDAGraph()
+            torch.cuda.synchronize()
+            try:
+                with torch.cuda.graph(graph, capture_error_mode=mode):
+                    for _ in range(300):
+                        values.add_(1)
+                    time.sleep(0.1)
+            finally:
+                stop.set()
+                drainer.join()
+        graph.replay()
+        assert values[0].item() == 301
+
+
+@pytest.mark.skipif(no_gpu or torch.cuda.device_count() < 2, reason="fewer than two GPUs here")
+def test_a_batch_let_go_while_another_gpu_is_current_waits_for_the_work_on_it(corpus):
+    with on_gpu(corpus, pipeline_buffer_size=2, auto_tune_performance=False) as loader:
+        expected = [torch.from_dlpack(batch.mel).double().sum().item() for batch in loader]
+    aside, sums = torch.cuda.Stream(DEVICE), []
+    with on_gpu(corpus, pipeline_buffer_size=2, auto_tune_performance=False) as loader:
+        for batch in loader:
+            with torch.cuda.stream(aside):
+                mel = torch.from_dlpack(batch.mel)
+                torch.cuda._sleep(20_000_000)
+                sums.append(mel.double().sum())
+            with torch.cuda.device(1):
+                assert batch.hash() and torch.cuda.current_device() == 1
+                del mel, batch
+                assert torch.cuda.current_device() == 1
+    torch.cuda.synchronize(DEVICE)
+    assert [one.item() for one in sums] == expected
 
 
 def test_the_current_device_stays_what_it_was(corpus):

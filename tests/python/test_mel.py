@@ -1,29 +1,13 @@
+import ctypes
 import pickle
-import wave
 
-import librosa
 import numpy as np
 import pytest
+from conftest import mel_of_program, noise
 
 import myxtts
 
 torch = pytest.importorskip("torch")
-
-
-def write_wav(path, samples, rate):
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1), file.setsampwidth(2), file.setframerate(rate)
-        file.writeframes(samples.astype(np.int16).tobytes())
-
-
-def noise(count, seed=0):
-    return np.random.default_rng(seed).normal(0, 3000, count).clip(-32768, 32767).astype(np.int16)
-
-
-def of_program(program, tmp_path, samples, rate, preset, device="cpu"):
-    write_wav(tmp_path / "in.wav", samples, rate)
-    program("mel", tmp_path / "in.wav", tmp_path / "out.npy", "--preset", preset, "--device", device)
-    return np.load(tmp_path / "out.npy")
 
 
 def test_presets_are_those_of_the_program(program):
@@ -35,15 +19,16 @@ def test_presets_are_those_of_the_program(program):
 def test_a_mel_is_that_of_the_program_to_the_bit(program, tmp_path, preset):
     samples = noise(20000)
     for rate in (int(myxtts.presets()[preset]["sample_rate"]), 48000):
-        expected = of_program(program, tmp_path, samples, rate, preset)
+        expected = mel_of_program(program, tmp_path, samples, rate, preset)
         for given in (samples, samples / np.float32(32768), samples / 32768.0):
             made = myxtts.mel(given, sample_rate=rate, preset=preset)
             assert isinstance(made, np.ndarray) and made.tobytes() == expected.tobytes(), (rate, given.dtype)
+            assert made.flags.writeable
 
 
 def test_a_tensor_gives_a_tensor(program, tmp_path):
     samples = noise(20000)
-    expected = of_program(program, tmp_path, samples, 22050, "hifigan")
+    expected = mel_of_program(program, tmp_path, samples, 22050, "hifigan")
     made = myxtts.mel((torch.tensor(samples) / 32768).requires_grad_())
     assert isinstance(made, torch.Tensor) and made.numpy().tobytes() == expected.tobytes()
 
@@ -92,6 +77,7 @@ def test_a_preset_of_ones_own(tmp_path):
 )
 def test_the_transform_is_what_torchaudio_gives(keywords):
     """torchaudio's definition, by librosa: HTK scale, no norm, power 2, the hop half of the window."""
+    librosa = pytest.importorskip("librosa")
     waveform = torch.tensor(noise(2 * 12000).reshape(2, 12000) / np.float32(32768))
     made = myxtts.MelSpectrogram(**keywords)(waveform)
     n_fft = keywords.get("n_fft", 400)
@@ -121,11 +107,37 @@ def test_the_transform_takes_any_leading_dimensions_and_travels():
     assert made.shape == (2, 3, 80, 11) and (made[1, 2] == myxtts.mel(waveform[1, 2]).T).all()
     assert (pickle.loads(pickle.dumps(transform))(waveform) == made).all()
     assert (transform.sample_rate, transform.n_mels) == (22050, 80)
-    for wrong in ({"power": 3}, {"pad_mode": "edge"}):
-        with pytest.raises(ValueError):
-            myxtts.MelSpectrogram(**wrong)
+    assert (transform.n_fft, transform.win_length, transform.hop_length) == (1024, 1024, 256)
     with pytest.raises(myxtts.Error, match="mel_norm"):
         myxtts.MelSpectrogram(norm="htk")
+
+
+def test_keywords_of_torchaudio_are_taken_at_their_defaults_and_refused_otherwise():
+    defaults = {"center": True, "normalized": False, "pad": 0, "window_fn": torch.hann_window, "wkwargs": None, "onesided": None}
+    waveform = noise(5000)
+    made = myxtts.MelSpectrogram(16000, **defaults, pad_mode="reflect")(waveform)
+    assert (made == myxtts.MelSpectrogram()(waveform)).all()
+    others = {"center": False, "normalized": True, "pad": 1, "window_fn": torch.hamming_window, "wkwargs": {"periodic": False},
+              "onesided": False, "power": 3, "pad_mode": "edge"}
+    for key, value in others.items():
+        with pytest.raises(ValueError, match=f"{key} is .*; it may"):
+            myxtts.MelSpectrogram(**{key: value})
+
+
+def test_memory_of_a_foreign_device_is_refused():
+    class OnRocm:
+        def __dlpack_device__(self):
+            return 10, 0
+
+        def __dlpack__(self, **_):
+            capsule = np.zeros(2000, np.float32).__dlpack__()
+            ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
+            tensor = ctypes.pythonapi.PyCapsule_GetPointer(ctypes.py_object(capsule), b"dltensor")
+            ctypes.c_int32.from_address(tensor + 8).value = 10  # DLTensor: data, device
+            return capsule
+
+    with pytest.raises(myxtts.Error, match="a device of another kind"):
+        myxtts.mel(OnRocm())
 
 
 def test_in_a_data_set_it_works_in_worker_processes():

@@ -52,6 +52,26 @@ def test_a_data_set_in_worker_processes_is_refused(corpus):
         list(torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1))
 
 
+def test_under_torch_distributed_a_data_set_is_its_ranks_on_its_device(monkeypatch):
+    import myxtts.torch
+
+    for where, name, value in [
+        (torch.distributed, "is_initialized", True),
+        (torch.distributed, "get_rank", 1),
+        (torch.distributed, "get_world_size", 2),
+        (torch.cuda, "is_available", True),
+        (torch.cuda, "current_device", 3),
+        (myxtts.torch, "device_count", 4),
+    ]:
+        monkeypatch.setattr(where, name, lambda value=value: value)
+    monkeypatch.setattr(myxtts.torch, "Loader", lambda path, **keywords: keywords)
+    own = {"rank": 1, "world_size": 2, "device": "cuda:3"}
+    assert myxtts.torch.dataset("corpus").loader == own
+    assert myxtts.torch.dataset("corpus", rank=0, device="cpu").loader == own | {"rank": 0, "device": "cpu"}
+    monkeypatch.setattr(myxtts.torch, "device_count", lambda: 0)
+    assert "device" not in myxtts.torch.dataset("corpus").loader
+
+
 def test_jax_takes_the_arrays(corpus):
     pytest.importorskip("jax", reason="JAX is not installed")
     import myxtts.jax

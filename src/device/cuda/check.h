@@ -9,6 +9,7 @@ namespace myxtts {
 
 inline void check_cuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();  // it is told here: the next launch that looks for one must not find it
   const ErrorCode code = status == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::failed;
   fail_as(code, "cuda", "{}: {}", call, cudaGetErrorString(status));
 }

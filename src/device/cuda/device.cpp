@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <dlfcn.h>
+
 namespace myxtts {
 
 int device_count() {
@@ -105,7 +107,7 @@ HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
 }
 
 void download(int device, const void* from, std::span<std::byte> into) {
-  CUDA_CHECK(cudaSetDevice(device));
+  const KeepCurrentDevice keep(device);
   CUDA_CHECK(cudaMemcpy(into.data(), from, into.size(), cudaMemcpyDeviceToHost));
 }
 
@@ -175,12 +177,35 @@ bool DeviceEvent::is_complete() const {
 
 void DeviceEvent::wait() const { CUDA_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event_))); }
 
+namespace {
+
+// By the driver, which the runtime has loaded by then: the runtime itself cannot be asked.
+bool has_primary_context(int device) {
+  using GetState = int (*)(int device, unsigned* flags, int* active);
+  static const auto get_state =
+      reinterpret_cast<GetState>(::dlsym(::dlopen("libcuda.so.1", RTLD_LAZY), "cuDevicePrimaryCtxGetState"));
+  unsigned flags = 0;
+  int active = 0;
+  return get_state != nullptr && get_state(device, &flags, &active) == 0 && active != 0;
+}
+
+}  // namespace
+
+// An error shows at the next call.
 KeepCurrentDevice::KeepCurrentDevice(int device) {
-  if (device >= 0 && cudaGetDevice(&before_) != cudaSuccess) before_ = -1;
+  if (device < 0 || cudaGetDevice(&before_) != cudaSuccess) return;
+  if (before_ != device) cudaSetDevice(device);
 }
 
 KeepCurrentDevice::~KeepCurrentDevice() {
-  if (before_ >= 0) cudaSetDevice(before_);
+  int now = before_;
+  if (before_ < 0 || cudaGetDevice(&now) != cudaSuccess || now == before_) return;
+  if (has_primary_context(before_)) cudaSetDevice(before_);
+}
+
+void relax_stream_capture() {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  cudaThreadExchangeStreamCaptureMode(&mode);
 }
 
 BusyClock::BusyClock(int device, size_t ahead) : state_(std::make_unique<State>()) {

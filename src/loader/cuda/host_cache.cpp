@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include <cuda_runtime_api.h>
-
 namespace myxtts {
 
 std::byte* HostCache::add(uint64_t bytes) {
@@ -15,7 +13,6 @@ std::byte* HostCache::add(uint64_t bytes) {
     try {
       chunks_.emplace_back(next, true);
     } catch (const Error&) {  // the system gives no more: what is kept stays, the rest is read
-      cudaGetLastError();
       budget_bytes_ = taken_bytes_;
       return nullptr;
     }

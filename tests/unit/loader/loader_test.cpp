@@ -399,6 +399,27 @@ TEST_F(LoaderTest, a_slow_consumer_needs_fewer_batches_ahead_and_gets_every_one_
   });
 }
 
+TEST_F(LoaderTest, a_ring_that_was_tuned_down_still_has_all_its_places_for_whoever_holds_them) {
+  const Corpus corpus = open();
+  const BatchPlan plan = plan_of(corpus);
+  LoaderOptions tuned = options(1, 8);
+  tuned.tune = true;
+  within(180, [&] {
+    Loader loader(corpus, plan, tuned, std::make_unique<InstantBackend>());
+    const auto take = [&](int batches) {
+      for (int i = 0; i < batches; ++i) loader.next(), std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    };
+    for (int window = 0; window < 1000 && loader.stats().ring_batches == 8; ++window) take(64);
+    ASSERT_LT(loader.stats().ring_batches, 8U);
+    take(8);  // each place comes back once, and some rest from then on
+    std::vector<BatchLease> held;
+    for (int i = 0; i < 8; ++i) held.push_back(loader.next());
+    EXPECT_NE(error_of([&] { loader.next(); }).find("all 8 batches of the ring are held"), std::string::npos);
+    held.pop_back();
+    loader.next();
+  });
+}
+
 TEST_F(LoaderTest, tuned_it_feeds_the_same_and_keeps_going_when_workers_rest) {
   const Corpus corpus = open();
   const BatchPlan plan = plan_of(corpus);
