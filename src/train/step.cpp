@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
 namespace myxtts {
@@ -44,8 +45,9 @@ TrainingStep::TrainingStep(const Trainable& trainable, const StepSettings& setti
   if (stream_) readout_.arrival = std::make_unique<DeviceEvent>(settings.device.index());
   evaluation_.sums = at::zeros({losses + static_cast<int64_t>(trainable.measures().size())}, floats);
   evaluation_.weight = at::zeros({}, floats);
-  size_t cores = available_cores();
-  if (settings.ranks != nullptr) cores /= static_cast<size_t>(settings.ranks->place().on_machine);
+  const size_t sharing = settings.ranks != nullptr ? static_cast<size_t>(settings.ranks->place().on_cores) : 1,
+               cores = std::max<size_t>(1, available_cores() / sharing);
+  if (sharing > 1) at::set_num_threads(std::min(at::get_num_threads(), static_cast<int>(cores)));
   if (!gpu && !settings.policy.inspect && cores > 1) workers_ = std::make_unique<RowWorkers>(cores);
   if (settings.policy.capture) captured_.capturer = make_graph_capturer(settings.device.index());
 }
@@ -184,7 +186,7 @@ TrainingStep::CapturedShape& TrainingStep::captured(const StepSignature& shape) 
   made.batch = trainable_.example(shape, settings_.device);
   if (settings_.ranks != nullptr) {
     made.batch.rows = settings_.ranks->rows();
-    for (const auto& [name, count] : trainable_.counts(made.batch)) made.batch.add(name, count);
+    for (const auto& [name, count] : trainable_.counts({})) made.batch.add(name, at::ones({}, count_options()));
   }
   made.noise = trainable_.make_noise(made.batch);
   trainable_.draw_noise(made.noise, seeded_generator(settings_.device, 1), made.batch.rows);
@@ -204,17 +206,18 @@ TrainingStep::CapturedShape& TrainingStep::captured(const StepSignature& shape) 
   return made;
 }
 
-void TrainingStep::share(TensorMap& batch, std::span<double> also) {
+void TrainingStep::share(TensorMap& batch, std::span<const RowLength> rows, std::span<double> also) {
   Ranks& ranks = *settings_.ranks;
-  const TensorMap counts = trainable_.counts(batch);
+  const Trainable::Counts counts = trainable_.counts(rows);
   std::vector<double> numbers(also.begin(), also.end());
-  for (const auto& [name, count] : counts) numbers.push_back(count.item<double>());
+  for (const auto& [name, count] : counts) numbers.push_back(static_cast<double>(count));
   at::Tensor message = at::tensor(numbers, at::kDouble);
   ranks.sum(message);
   const double* summed = message.const_data_ptr<double>();
   std::copy_n(summed, also.size(), also.begin());
   summed += also.size();
-  for (const auto& [name, count] : counts) batch.add(name, at::full_like(count, *summed++));
+  for (const auto& [name, count] : counts)
+    batch.add(name, at::full({}, static_cast<int64_t>(*summed++), count_options()));
   batch.rows = ranks.rows();
 }
 

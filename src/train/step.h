@@ -48,8 +48,8 @@ class TrainingStep {
   int64_t captures() const { return static_cast<int64_t>(captured_.shapes.size()); }
 
   // Makes the rows of this rank a part of the batch that all ranks have together. `also`: numbers to be summed over the
-  // ranks in the same message.
-  void share(TensorMap& batch, std::span<double> also);
+  // ranks in the same message. Does not wait for the device.
+  void share(TensorMap& batch, std::span<const RowLength> rows, std::span<double> also);
 
   // A step: begin, add a batch (as many as are accumulated), update. What is random in a batch follows from `seed`
   // alone. Gradients are summed over the ranks before an update.
@@ -116,6 +116,7 @@ class TrainingStep {
   void add_evaluation(const TensorMap& batch, const TensorMap& noise);
   void apply_gradient(size_t group);
   void update_group(size_t group);
+  at::TensorOptions count_options() const { return at::TensorOptions(at::kLong).device(settings_.device); }
   bool updates_early(size_t group) const { return settings_.accumulation == 1 && group + 1 < groups_.size(); }
   at::Tensor values_of_all_ranks() const;
   StepValues values_from(const at::Tensor& host) const;
