@@ -88,7 +88,7 @@ void Loop::train_on(BatchSource& source) {
 
 // A run that fails leaves the log line that it had begun.
 void Loop::keep_begun_log() {
-  if (!pending_) return;
+  if (!pending_ || (ranks() != nullptr && ranks()->sums_have_ended())) return;
   try {
     finish_log();
   } catch (const std::exception&) {  // the first failure is the one to report
@@ -379,6 +379,7 @@ void Loop::sample() {
 
 void Loop::save(bool best) {
   drain();
+  if (ranks() != nullptr) ranks()->check();
   if (!writes()) return parts_.checkpoints.written_elsewhere(position_);
   const StepMeter::Pause pause(meter_);
   parts_.checkpoints.save(position_, best, [this](const std::string& text) { parts_.log.warn("{}", text); });

@@ -1,8 +1,9 @@
 #include "train/ranks.h"
 
-#include "base/clock.h"
 #include "base/counted.h"
 #include "base/error.h"
+#include "device/device.h"
+#include "train/device_sum.h"
 #include "train/rank_backend.h"
 
 #include <algorithm>
@@ -312,15 +313,53 @@ void Ranks::beat() {
     for (int64_t beats = 1;; ++beats) {
       // Without an answer to wait for.
       put(heart_store_, key_of("beat", place_.rank), fmt::format("{} {}", beats, messages_.load()));
+      if (watches_) watch();
       std::unique_lock lock(mutex_);
       if (ends_.wait_for(lock, every, [this] { return ended_; })) return;
     }
   } catch (const std::exception&) {  // the store is gone with whoever served it: the next message finds that out
+    if (watches_) end_sums();
   }
+}
+
+// On a GPU the thread that trains may be waiting for sums with a rank that is gone. Each rank looks at the next one.
+void Ranks::watch() {
+  constexpr double stands_s = 10, silent_s = 20;
+  if (sums_have_ended_ || place_.count < 2) return;
+  if (const int64_t messages = messages_; messages != watched_.messages) {
+    watched_.messages = messages;
+    watched_.message_came.restart();
+  }
+  const int next = (place_.rank + 1) % place_.count;
+  const auto beat = in_time([store = watch_store_, next] {
+    return store->check({"verdict"}) ? std::string() : take(store, key_of("beat", next));
+  });
+  if (beat && beat->empty()) return end_sums();
+  if (beat && *beat != watched_.beat) {
+    watched_.beat = *beat;
+    watched_.beat_came.restart();
+  }
+  const double waited_s = watched_.message_came.seconds();
+  if (waited_s < stands_s || (waited_s < timeout_s_ && watched_.beat_came.seconds() < silent_s)) return;
+  if (beat) {
+    in_time([store = watch_store_, place = place_, waited_s] {
+      return find_lost(store, place, fmt::format("its GPU waited {:.0f} s for others", waited_s), true);
+    });
+  }
+  end_sums();
+}
+
+void Ranks::end_sums() noexcept {
+  if (device_sum_ && !sums_have_ended_.exchange(true)) device_sum_->abort();
+}
+
+void Ranks::check() {
+  if (sums_have_ended_) lost("the sums on its GPU were ended");
 }
 
 void Ranks::lost(const std::string& reason, bool in_vain) {
   told_ = true;
+  end_sums();  // so that nothing waits for the GPU on the way out
   const std::optional<std::string> found =
       in_time([store = store_, place = place_, reason = reason.substr(0, reason.find('\n')), in_vain] {
         std::string verdict = find_lost(store, place, reason, in_vain);
@@ -338,6 +377,7 @@ void Ranks::lost(const std::string& reason, bool in_vain) {
 void Ranks::leave(const std::string& why) noexcept {
   try {
     if (std::exchange(told_, true)) return;
+    end_sums();
     const std::string text = fmt::format("rank {} stopped: {}", place_.rank, why);
     const std::optional<std::string> agreed = in_time([store = store_, text, rank = place_.rank] {
       std::string first = agree(store, text);
@@ -351,6 +391,7 @@ void Ranks::leave(const std::string& why) noexcept {
 }
 
 void Ranks::finish(const std::function<c10::intrusive_ptr<c10d::Work>()>& start, bool however_long) {
+  check();
   ++messages_;
   const Stopwatch clock;
   try {
@@ -438,6 +479,32 @@ std::vector<std::string> Ranks::gather(const std::string& text) {
     texts.emplace_back(static_cast<const char*>(of_rank.const_data_ptr()), static_cast<size_t>(sizes[texts.size()]));
   }
   return texts;
+}
+
+void Ranks::sum_on_devices(int device) {
+  const std::string library = device < 0 ? "" : device_sum_library();
+  const std::vector<std::string> libraries = gather(library);
+  // As NCCL tells machines apart.
+  const char* const host = std::getenv("NCCL_HOSTID");
+  const std::vector<std::string> cards =
+      gather(library.empty() ? "" : (host != nullptr ? host : own_home().machine) + " " + device_bus_id(device));
+  const WayOut way = way_out("give training.rank_sum: host");
+  for (size_t rank = 0; rank < libraries.size(); ++rank) {
+    if (libraries[rank].empty()) {
+      reject_input("ranks", "training.rank_sum is nccl, but rank {} has no {}", rank, device < 0 ? "GPU" : "NCCL", way);
+    }
+    if (libraries[rank] != libraries.front()) {
+      reject_input("ranks", "rank {} has {}, rank 0 {}", rank, libraries[rank], libraries.front(), way);
+    }
+  }
+  if (std::set(cards.begin(), cards.end()).size() < cards.size()) {
+    reject_input("ranks", "training.rank_sum is nccl, but ranks share a GPU", way);
+  }
+  const std::string id = broadcast(writes() ? make_device_sum_id() : std::string());
+  device_sum_ = make_device_sum(id, place_.rank, place_.count, device, timeout_s_);
+  watch_store_ = within(meeting_, connect(place_, false, timeout_s_));
+  watched_.message_came.restart(), watched_.beat_came.restart();
+  watches_ = true;
 }
 
 void Ranks::wait_for_all() {

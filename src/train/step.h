@@ -4,6 +4,7 @@
 #pragma once
 
 #include "model/capture.h"
+#include "train/gradient_buckets.h"
 #include "train/metrics.h"
 #include "train/optimizer.h"
 #include "train/retrace_monitor.h"
@@ -19,14 +20,16 @@
 
 namespace myxtts {
 
+class DeviceSum;
 class Ranks;
 
 struct StepSettings {
   at::Device device = at::kCPU;
   StepPolicy policy;
-  int64_t accumulation = 1;  // batches per update
-  uint64_t seed = 1;         // of the initial weights
-  Ranks* ranks = nullptr;    // that have the other rows of each batch; null: there are none
+  int64_t accumulation = 1;         // batches per update
+  uint64_t seed = 1;                // of the initial weights
+  Ranks* ranks = nullptr;           // that have the other rows of each batch; null: there are none
+  DeviceSum* device_sum = nullptr;  // sums gradients over the ranks on the device; null: `ranks` does, in host memory
 };
 
 // What a step reports, read from the device late and asynchronously.
@@ -136,6 +139,8 @@ class TrainingStep {
   // On a CPU: threads for parts of a batch's rows, and what all but the first of them add their gradients to.
   std::unique_ptr<RowWorkers> workers_;
   std::vector<std::vector<Weights>> of_worker_;
+  // With `device_sum`, per group; none if batches are accumulated, whose gradients are summed before the update.
+  std::vector<std::unique_ptr<GradientBuckets>> buckets_;
   Captured captured_;
 };
 

@@ -9,6 +9,7 @@
 #include "model/torch_device.h"
 #include "settings/config_file.h"
 #include "synth/voice_file.h"
+#include "train/device_sum.h"
 #include "train/fit_settings.h"
 #include "train/loop.h"
 #include "train/rank_check.h"
@@ -229,6 +230,10 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   settings.ranks = input.ranks;
   const VoiceDescription description = describe(input, resumed);
   const std::unique_ptr<Trainable> trainable = make_trainable(input, description, settings, listener);
+  if (input.ranks != nullptr && training.rank_sum == "nccl") {
+    input.ranks->sum_on_devices(number);
+    settings.device_sum = input.ranks->device_sum();
+  }
   TrainingStep step(*trainable, settings);
   if (resumed && writes) {
     load_checkpoint(resumed->checkpoint, step.groups(), step.states());
@@ -249,8 +254,9 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
              begin_step, writes, listener);
   if (own && own->aside) log.say("the earlier run is now in {}", own->aside->string());
   if (rank_count > 1) {
-    log.say("{} ranks share the rows of every batch; Gloo sums their gradients{}", rank_count,
-            device.is_cpu() ? "" : " in host memory");
+    log.say("{} ranks share the rows of every batch; {}", rank_count,
+            settings.device_sum != nullptr ? device_sum_library() + " sums their gradients within the step"
+                                           : "Gloo sums their gradients in host memory");
   }
   const int64_t parameters = step.groups().back().layout->parameters();  // of a vocoder those that are kept
   log.say("{} {} of {:.1f} million parameters on {} in {}", input.config.model.size, training.target,
