@@ -27,29 +27,12 @@ const std::vector<Point>& points_of(const RunRecord& run, const std::string& met
   return found == run.metrics.end() ? none : found->second;
 }
 
-// The lines that a mean over ranks is taken from.
-struct RankSums {
-  std::vector<RankTime> sums;
-  double lines = 0;
-
-  void add(const Json& line) {
-    if (!line.contains("rank_ms") || !line.contains("rank_input_wait_ms")) return;
-    const Json &own = line["rank_ms"], &waits = line["rank_input_wait_ms"];
-    if (!own.is_array() || !waits.is_array() || own.size() != waits.size()) return;
-    const auto number = [](const Json& value) { return value.is_number() ? value.get<double>() : 0.0; };
-    if (own.size() != sums.size()) sums.assign(own.size(), {}), lines = 0;
-    for (size_t rank = 0; rank < own.size(); ++rank) {
-      sums[rank].own_ms += number(own[rank]), sums[rank].input_wait_ms += number(waits[rank]);
-    }
-    ++lines;
-  }
-
-  std::vector<RankTime> means() const {
-    std::vector<RankTime> ranks;
-    for (const RankTime& sum : sums) ranks.push_back({sum.own_ms / lines, sum.input_wait_ms / lines});
-    return ranks;
-  }
-};
+std::vector<double> numbers_in(const Json& line, const char* key) {
+  std::vector<double> numbers;
+  if (!line.contains(key) || !line[key].is_array()) return numbers;
+  for (const Json& value : line[key]) numbers.push_back(value.is_number() ? value.get<double>() : 0.0);
+  return numbers;
+}
 
 // JSON has no NaN: a non-finite loss is written as null.
 void take_line(RunRecord& run, const Json& line, double& last_step) {
@@ -146,26 +129,40 @@ const std::vector<ChartOfMetrics>& charts() {
 
 }  // namespace
 
-RunRecord read_run(const fs::path& folder) {
-  const fs::path path = folder / "metrics.jsonl";
-  if (!fs::exists(path)) {
-    reject_input("report", "there is no {}", path.string(),
+RunReader::RunReader(const fs::path& folder) : path_(folder / "metrics.jsonl") {
+  run_.name = fs::absolute(folder).lexically_normal().filename().string();
+}
+
+const RunRecord& RunReader::read() {
+  if (!fs::exists(path_)) {
+    reject_input("report", "there is no {}", path_.string(),
                  way_out("give the folder that `train` wrote, its --checkpoint-dir"));
   }
-  RunRecord run;
-  run.name = fs::absolute(folder).lexically_normal().filename().string();
-  double last = -std::numeric_limits<double>::infinity();
-  RankSums ranks;
-  read_lines(path, [&](const TextLine& text) {
-    const Json line = Json::parse(text.text, nullptr, false);
-    if (!line.is_object() || !line.contains("step") || !line["step"].is_number()) return;
-    take_line(run, line, last);
-    ranks.add(line);
-  });
-  run.ranks = ranks.means();
-  std::erase_if(run.metrics, [](const auto& metric) { return metric.second.empty(); });
-  return run;
+  read_bytes_ = read_lines(
+      path_, [this](const TextLine& line) { take(line.text); }, read_bytes_);
+  run_.ranks = rank_sums_;
+  for (RankTime& rank : run_.ranks) rank.own_ms /= rank_lines_, rank.input_wait_ms /= rank_lines_;
+  std::erase_if(run_.metrics, [](const auto& metric) { return metric.second.empty(); });
+  return run_;
 }
+
+void RunReader::take(std::string_view text) {
+  const Json line = Json::parse(text, nullptr, false);
+  if (!line.is_object() || !line.contains("step") || !line["step"].is_number()) return;
+  take_line(run_, line, last_step_);
+  add_ranks(numbers_in(line, "rank_ms"), numbers_in(line, "rank_input_wait_ms"));
+}
+
+void RunReader::add_ranks(std::span<const double> own_ms, std::span<const double> input_wait_ms) {
+  if (own_ms.empty() || own_ms.size() != input_wait_ms.size()) return;
+  if (own_ms.size() != rank_sums_.size()) rank_sums_.assign(own_ms.size(), {}), rank_lines_ = 0;
+  for (size_t rank = 0; rank < own_ms.size(); ++rank) {
+    rank_sums_[rank].own_ms += own_ms[rank], rank_sums_[rank].input_wait_ms += input_wait_ms[rank];
+  }
+  ++rank_lines_;
+}
+
+RunRecord read_run(const fs::path& folder) { return RunReader(folder).read(); }
 
 SlowRank find_slow_rank(const std::vector<RankTime>& ranks) {
   std::vector<double> times;

@@ -3,9 +3,13 @@
 
 #include "artifacts/chart.h"
 
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,6 +47,25 @@ struct RunRecord {
 // checkpoint, later lines replace earlier ones. Skips incomplete lines, which a running or interrupted run may have.
 // Throws Error if the file does not exist.
 RunRecord read_run(const std::filesystem::path& folder);
+
+// The same again and again while the run writes: each time only the lines since the last time are read. One thread.
+class RunReader {
+ public:
+  explicit RunReader(const std::filesystem::path& folder);
+
+  const RunRecord& read();
+
+ private:
+  void take(std::string_view text);
+  void add_ranks(std::span<const double> own_ms, std::span<const double> input_wait_ms);
+
+  const std::filesystem::path path_;
+  RunRecord run_;
+  uint64_t read_bytes_ = 0;
+  double last_step_ = -std::numeric_limits<double>::infinity();
+  std::vector<RankTime> rank_sums_;
+  double rank_lines_ = 0;  // that the sums are of
+};
 
 // Which rank the others wait for, if there is one that takes much longer than the median.
 struct SlowRank {

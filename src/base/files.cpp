@@ -4,6 +4,7 @@
 #include "base/system_calls.h"
 #include "base/work_clock.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -18,9 +19,16 @@ namespace {
 [[noreturn]] void cannot_write(const fs::path& path) { fail("write", "{}: {}", path.string(), system_reason()); }
 
 // Never one that is there, nor what a link of that name points to: a folder may be anyone's to write in.
+// Locked as long as it is written; remove_leftovers() may take it for a leftover before that.
 int make_temporary(const fs::path& temporary) {
-  ::unlink(temporary.c_str());
-  return open_file(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+  for (;;) {
+    ::unlink(temporary.c_str());
+    const int descriptor = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+    if (descriptor < 0) return descriptor;
+    lock_file(descriptor);
+    if (!is_unlinked(descriptor)) return descriptor;
+    ::close(descriptor);
+  }
 }
 
 // Syncs the folder, so that a rename is durable. Ignores file systems that cannot do it, since the file is complete.
@@ -41,6 +49,20 @@ std::string read_text_file(const fs::path& path, uint64_t max_bytes) {
   std::string text(file.size_bytes(), '\0');
   text.resize(file.read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
+}
+
+std::vector<fs::path> list_folder(const fs::path& folder) {
+  for (;;) {
+    try {
+      std::vector<fs::path> found;
+      for (const fs::directory_entry& entry : fs::directory_iterator(folder)) found.push_back(entry.path());
+      std::ranges::sort(found);
+      return found;
+    } catch (const fs::filesystem_error& error) {
+      if (error.code() == std::errc::interrupted) continue;
+      fail_as(ErrorCode::missing, "read", "{}: {}", folder.string(), error.code().message());
+    }
+  }
 }
 
 void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes, Sync sync) {
@@ -71,6 +93,16 @@ FileWriter::~FileWriter() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
   ::unlink(temporary_.c_str());
+}
+
+void remove_leftovers(const fs::path& folder) noexcept try {
+  for (const fs::path& path : list_folder(folder)) {
+    const std::string name = path.filename().string();
+    if (!name.starts_with('.') || !name.ends_with(".tmp")) continue;
+    const Descriptor file{open_file(path, O_RDONLY | O_NOFOLLOW)};
+    if (file.number >= 0 && lock_file(file.number)) ::unlink(path.c_str());
+  }
+} catch (const std::exception&) {  // they stay until the next time
 }
 
 void FileWriter::write(std::span<const std::byte> bytes) {

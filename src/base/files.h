@@ -13,6 +13,9 @@ namespace myxtts {
 
 std::string read_text_file(const std::filesystem::path& path, uint64_t max_bytes);
 
+// What a folder holds, sorted.
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
+
 // Writes a temporary file beside the target, syncs it and renames it. Sync::no is for many small files that can be
 // recreated.
 enum class Sync { yes, no };
@@ -40,6 +43,10 @@ class FileWriter {
   uint64_t position_ = 0;
   std::vector<std::byte> pending_;
 };
+
+// Removes the temporary files that processes which were killed left in a folder. Those that are being written are
+// locked, and stay.
+void remove_leftovers(const std::filesystem::path& folder) noexcept;
 
 // A read-only file descriptor with positioned reads. Owns the descriptor; one instance may be used by many threads.
 class ReadOnlyFile {

@@ -1,27 +1,19 @@
 #include "base/folder_lock.h"
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/system_calls.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <string>
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace myxtts {
 namespace fs = std::filesystem;
 namespace {
-
-bool lock_now(int descriptor) {
-  for (;;) {
-    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
-    if (errno != EINTR) return false;
-  }
-}
 
 std::string host_name() {
   char name[256] = {};
@@ -48,19 +40,18 @@ bool FolderLock::take(const char* command, const fs::path& folder) {
   const fs::path file = folder / file_name;
   descriptor_ = open_file(file, O_RDWR | O_CREAT | O_NOFOLLOW);
   if (descriptor_ < 0) fail(command, "{}: {}", file.string(), system_reason());
-  if (!lock_now(descriptor_) && errno == EWOULDBLOCK) {
-    ::close(descriptor_);
-    constexpr uint64_t longest = 1024;
-    std::string holder = read_text_file(file, longest);
-    holder = holder.substr(0, holder.find('\n'));
-    reject_input(command, "{} is in use by {}", folder.string(), holder.empty() ? "another process" : holder,
-                 way_out("wait until it ends, or give another --checkpoint-dir"));
-  }
-  // A file system without locks has none to hold; the folder is used all the same.
-  struct stat status {};
-  if (::fstat(descriptor_, &status) == 0 && status.st_nlink == 0) {  // the one before removed it meanwhile
+  const bool taken = lock_file(descriptor_) || errno != EWOULDBLOCK;  // without locks the folder is used all the same
+  if (is_unlinked(descriptor_)) {                                     // the one before ended meanwhile
     ::close(descriptor_);
     return false;
+  }
+  if (!taken) {
+    char holder[1024] = {};
+    [[maybe_unused]] const ssize_t got = ::pread(descriptor_, holder, sizeof holder - 1, 0);
+    *std::find(std::begin(holder), std::end(holder) - 1, '\n') = '\0';
+    ::close(descriptor_);
+    reject_input(command, "{} is in use by {}", folder.string(), *holder == '\0' ? "another process" : holder,
+                 way_out("wait until it ends, or give another folder"));
   }
   const std::string holder = fmt::format("process {} on {}\n", ::getpid(), host_name());
   [[maybe_unused]] const bool named =

@@ -38,23 +38,27 @@ class LineReader {
 
 }  // namespace
 
-void read_lines(const std::filesystem::path& path, const std::function<void(const TextLine&)>& take) {
+uint64_t read_lines(const std::filesystem::path& path, const std::function<void(const TextLine&)>& take,
+                    uint64_t from) {
   const ReadOnlyFile file(path);
   LineReader lines(take);
   std::vector<char> block(size_t{1} << 16);
-  for (uint64_t at = 0;;) {
+  uint64_t whole = from;
+  for (uint64_t at = from;;) {
     const size_t got = file.read_at(at, std::as_writable_bytes(std::span(block)));
     std::string_view left(block.data(), got);
     for (size_t end = left.find('\n'); end != std::string_view::npos; end = left.find('\n')) {
       lines.add(left.substr(0, end));
       lines.end_line();
       left.remove_prefix(end + 1);
+      whole = at + got - left.size();
     }
     lines.add(left);
     at += got;
     if (got < block.size()) break;
   }
   if (lines.begun()) lines.end_line();
+  return whole;
 }
 
 }  // namespace myxtts

@@ -17,6 +17,8 @@ struct TextLine {
 constexpr size_t max_line_bytes = size_t{1} << 20;
 
 // Every line that is not empty, without a byte-order mark or CR. Throws Error with the path and the system's reason.
-void read_lines(const std::filesystem::path& path, const std::function<void(const TextLine&)>& take);
+// Begins at byte `from`; returns where the last whole line ends.
+uint64_t read_lines(const std::filesystem::path& path, const std::function<void(const TextLine&)>& take,
+                    uint64_t from = 0);
 
 }  // namespace myxtts

@@ -1,14 +1,22 @@
 #include "base/process.h"
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/system_calls.h"
 
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <sstream>
+#include <utility>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,23 +35,86 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-int run_program(const std::vector<std::string>& arguments) {
+namespace {
+
+// A file without a name, which a killed process cannot leave behind.
+int file_of(std::string_view input) {
+  const int file = ::memfd_create("input", MFD_CLOEXEC);
+  if (file < 0 || !write_at(file, std::as_bytes(std::span(input)), 0)) {
+    fail("run", "memory for a program's input: {}", system_reason(), way_out("free some memory"));
+  }
+  return file;
+}
+
+struct Child {
+  pid_t id = 0;
+  bool ended = false;
+
+  int wait() {
+    int status = 0;
+    while (::waitpid(id, &status, 0) < 0 && errno == EINTR) {
+    }
+    ended = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  ~Child() {
+    if (id <= 0 || ended) return;
+    ::kill(id, SIGKILL);
+    wait();
+  }
+};
+
+// All that it prints.
+std::string read_within(int descriptor, const std::string& program, const ProgramLimits& limits) {
+  const Stopwatch clock;
+  std::string output;
+  std::vector<char> part(size_t{1} << 16);
+  for (;;) {
+    const double left_s = limits.seconds - clock.seconds();
+    pollfd ready{descriptor, POLLIN, 0};
+    if (left_s <= 0 || ::poll(&ready, 1, static_cast<int>(left_s * 1e3) + 1) == 0) {
+      fail("run", "{} was stopped after {:g} s", program, limits.seconds,
+           way_out("try again when the machine is idle"));
+    }
+    if (ready.revents == 0) continue;  // interrupted
+    const ssize_t count = ::read(descriptor, part.data(), part.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return output;
+    output.append(part.data(), static_cast<size_t>(count));
+    if (output.size() > limits.output_bytes) {
+      fail("run", "{} was stopped: it printed more than {} bytes", program, limits.output_bytes,
+           way_out("take out the text that it was given, or install a newer version"));
+    }
+  }
+}
+
+}  // namespace
+
+ProgramResult run_program(const std::vector<std::string>& arguments, const ProgramLimits& limits,
+                          std::string_view input) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  const Descriptor given{file_of(input)};
+  int ends[2];
+  // Close on exec, so that a process started by another thread does not hold this pipe open.
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail("run", "no pipe could be made: {}", system_reason());
+  const Descriptor output{ends[0]};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  for (const int stream : {0, 1, 2}) {
-    posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", stream == 0 ? O_RDONLY : O_WRONLY, 0);
-  }
-  pid_t child = 0;
-  const int error = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_adddup2(&actions, given.number, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  Child child;
+  const int error = posix_spawn(&child.id, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) fail("run", "{} cannot be started: {}", arguments[0], std::strerror(error));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  ::close(ends[1]);
+  if (error != 0) {
+    child.id = 0;
+    fail("run", "{} cannot be started: {}", arguments[0], std::strerror(error));
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  std::string printed = read_within(output.number, arguments[0], limits);
+  return {child.wait(), std::move(printed)};
 }
 
 double cpu_seconds() {

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace myxtts {
@@ -56,6 +58,15 @@ bool write_at(int descriptor, std::span<const std::byte> bytes, uint64_t offset)
 
 bool sync_file(int descriptor) {
   return until_uninterrupted([&] { return ::fsync(descriptor); });
+}
+
+bool lock_file(int descriptor) {
+  return until_uninterrupted([&] { return ::flock(descriptor, LOCK_EX | LOCK_NB); });
+}
+
+bool is_unlinked(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 && status.st_nlink == 0;
 }
 
 bool replace_file(const std::filesystem::path& from, const std::filesystem::path& to) {

@@ -21,6 +21,12 @@ bool write_at(int descriptor, std::span<const std::byte> bytes, uint64_t offset)
 
 bool sync_file(int descriptor);
 
+// Locks the file for this descriptor, without waiting. The lock ends with the descriptor, and so with the process. On a
+// file system without locks `errno` is not EWOULDBLOCK.
+bool lock_file(int descriptor);
+// Whether it has no name any more.
+bool is_unlinked(int descriptor);
+
 // Puts the file in the place of another, or of none.
 bool replace_file(const std::filesystem::path& from, const std::filesystem::path& to);
 // A second name for the same bytes.

@@ -64,13 +64,17 @@ fs::path index_folder(const CorpusLayout& layout) {
   fs::path beside = layout.folder / ".myxtts";
   std::error_code none;
   fs::create_directory(beside, none);
-  if (fs::is_directory(beside, none) && ::access(beside.c_str(), W_OK) == 0) return beside;
+  if (fs::is_directory(beside, none) && ::access(beside.c_str(), W_OK) == 0) {
+    remove_leftovers(beside);
+    return beside;
+  }
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   const char* const home = std::getenv("HOME");
   fs::path folder = cache != nullptr ? fs::path(cache) : fs::path(home != nullptr ? home : "/tmp") / ".cache";
   folder = folder / "myxtts" / hash_hex(hash_text(fs::weakly_canonical(layout.folder).string()));
   fs::create_directories(folder, none);
   if (none) reject_input("corpus", "neither {} nor {} can be written", beside.string(), folder.string());
+  remove_leftovers(folder);
   return folder;
 }
 

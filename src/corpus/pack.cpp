@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folder_lock.h"
 #include "base/hash.h"
 #include "base/workers.h"
 #include "corpus/tar.h"
@@ -165,20 +166,24 @@ bool is_shard(const fs::path& path) {
   return name.starts_with("shard-") && name.ends_with(".tar");
 }
 
-// Where shards wait until all are written; removed with whatever is in it.
+fs::path made_folder(const fs::path& folder) {
+  fs::create_directories(folder);
+  return folder;
+}
+
+// Where shards wait until all are written; removed with whatever is in it, also what one that was killed left in it.
 class WaitingFolder {
  public:
-  explicit WaitingFolder(const fs::path& folder) : path_(folder / unfinished_folder) {
-    fs::create_directories(folder);
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      if (!is_shard(entry.path())) continue;
-      reject_input("pack", "{} holds shards already, such as {}", folder.string(), entry.path().filename().string(),
+  explicit WaitingFolder(const fs::path& folder)
+      : lock_("pack", made_folder(folder)), path_(folder / unfinished_folder) {
+    for (const fs::path& path : list_folder(folder)) {
+      if (!is_shard(path)) continue;
+      reject_input("pack", "{} holds shards already, such as {}", folder.string(), path.filename().string(),
                    way_out("remove them or pack into another folder"));
     }
-    if (!fs::create_directory(path_)) {
-      reject_input("pack", "{} is there: a pack is running, or was stopped", path_.string(),
-                   way_out("when none runs, remove it and pack again"));
-    }
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+    fs::create_directory(path_);
   }
   ~WaitingFolder() {
     std::error_code ignored;
@@ -190,6 +195,7 @@ class WaitingFolder {
   const fs::path& path() const { return path_; }
 
  private:
+  FolderLock lock_;
   fs::path path_;
 };
 

@@ -162,10 +162,9 @@ bool is_packed(const fs::path& shard) { return !read_pack_index(shard).empty(); 
 
 std::vector<fs::path> shards_in(const fs::path& folder) {
   std::vector<fs::path> shards;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".tar" && entry.is_regular_file()) shards.push_back(entry.path());
+  for (const fs::path& path : list_folder(folder)) {
+    if (path.extension() == ".tar" && fs::is_regular_file(path)) shards.push_back(path);
   }
-  std::sort(shards.begin(), shards.end());
   return shards;
 }
 

@@ -109,9 +109,11 @@ std::vector<float> speak_with_espeak(const std::string& program, const Row& row,
   if (names_variant(settings)) speaker.variant = settings.voice.substr(espeak_voice.size());
   const std::string language = row.language == "en" ? "en-us" : row.language;
   const fs::path spoken = scratch / (row.id + ".espeak.wav");
-  const int status = run_program({program, "-v", language + speaker.variant, "-p", std::to_string(speaker.pitch), "-s",
-                                  std::to_string(speaker.words_per_minute), "-w", spoken.string(), "--", row.text});
-  if (status != 0) fail("demo-data", "espeak-ng ended with status {} for '{}'", status, row.text);
+  constexpr ProgramLimits limits{60, size_t{1} << 16};
+  const auto done = run_program({program, "-v", language + speaker.variant, "-p", std::to_string(speaker.pitch), "-s",
+                                 std::to_string(speaker.words_per_minute), "-w", spoken.string(), "--", row.text},
+                                limits);
+  if (done.status != 0) fail("demo-data", "espeak-ng ended with status {} for '{}'", done.status, row.text);
   Clip clip = read_clip(spoken);
   fs::remove(spoken);
   return resample(clip.samples, clip.sample_rate, settings.sample_rate);

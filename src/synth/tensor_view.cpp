@@ -40,6 +40,11 @@ at::Tensor as_tensor(const TensorView& view, const std::filesystem::path& file, 
   return as_tensor(view, file);
 }
 
+void check_parameters(const SafetensorsFile& file, const std::filesystem::path& path, const std::string& prefix,
+                      const ParameterLayout& layout) {
+  for (const ParameterSpec& spec : layout.specs()) as_tensor(file.tensor(prefix + spec.name), path, spec.shape);
+}
+
 void load_flat(const SafetensorsFile& file, const std::filesystem::path& path, const std::string& prefix,
                const ParameterLayout& layout, at::Tensor& flat) {
   const std::vector<at::Tensor> views = layout.views(flat);

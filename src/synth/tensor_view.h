@@ -20,6 +20,10 @@ at::Tensor as_tensor(const TensorView& view, const std::filesystem::path& file);
 // The same, checked to be float and of that shape.
 at::Tensor as_tensor(const TensorView& view, const std::filesystem::path& file, at::IntArrayRef shape);
 
+// Throws Error unless every parameter of the layout is in the file, each under `prefix` and its name.
+void check_parameters(const SafetensorsFile& file, const std::filesystem::path& path, const std::string& prefix,
+                      const ParameterLayout& layout);
+
 // Copies every parameter of the layout, each under `prefix` and its name, into a flat buffer.
 void load_flat(const SafetensorsFile& file, const std::filesystem::path& path, const std::string& prefix,
                const ParameterLayout& layout, at::Tensor& flat);

@@ -96,6 +96,7 @@ HifiganGenerator read_hifigan(const fs::path& path, const MelSpec& mel, at::Devi
   file.verify();
   std::map<std::string, at::Tensor> tensors;
   for (const std::string& name : file.names()) tensors[name] = as_tensor(file.tensor(name), path).clone().to(device);
+  file.check_whole();
   return load_hifigan(tensors, mel.n_mels);
 }
 

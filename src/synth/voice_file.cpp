@@ -2,6 +2,7 @@
 
 #include "artifacts/safetensors.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "synth/tensor_view.h"
 
 #include <algorithm>
@@ -45,6 +46,7 @@ bool has_ema_weights(const fs::path& path, const ParameterLayout& layout) {
 
 at::Tensor load_ema_weights(const fs::path& path, const ParameterLayout& layout) {
   const SafetensorsFile file(path);
+  check_parameters(file, path, "average.", layout);  // before memory is taken for them
   file.verify();
   at::Tensor flat = at::zeros({layout.elements()}, at::kFloat);
   load_flat(file, path, "average.", layout, flat);
@@ -52,12 +54,11 @@ at::Tensor load_ema_weights(const fs::path& path, const ParameterLayout& layout)
 }
 
 std::vector<fs::path> step_checkpoints(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.ends_with(".safetensors")) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());  // the numbers have leading zeros
+  std::vector<fs::path> files = list_folder(folder);  // sorted: the numbers have leading zeros
+  std::erase_if(files, [](const fs::path& file) {
+    const std::string name = file.filename().string();
+    return !name.starts_with("step-") || !name.ends_with(".safetensors");
+  });
   return files;
 }
 

@@ -2,96 +2,33 @@
 
 #include "base/error.h"
 #include "base/process.h"
-#include "base/system_calls.h"
 #include "base/workers.h"
 #include "text/clauses.h"
 #include "text/phoneme_cache.h"
 #include "text/utf8.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
-
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-extern char** environ;
+#include <utility>
 
 namespace myxtts {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr size_t texts_per_process = 400;  // a process costs about 10 ms, a text less than 1 ms
 constexpr char marker[] = "zqxmarker";
 
-// A temporary file with this content, removed on destruction.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content) : path_(fs::temp_directory_path() / "myxtts_text_XXXXXX") {
-    const int descriptor = ::mkostemp(path_.data(), O_CLOEXEC);
-    if (descriptor < 0)
-      fail("text", "{} cannot be made: {}", path_, std::strerror(errno), way_out("set TMPDIR to a folder"));
-    const bool written = write_all(descriptor, std::as_bytes(std::span(content)));
-    ::close(descriptor);
-    if (!written) {
-      ::unlink(path_.c_str());
-      fail("text", "{} cannot be written", path_, way_out("is the disk full?"));
-    }
-  }
-  ~TemporaryFile() { ::unlink(path_.c_str()); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-std::string read_to_end(int descriptor) {
-  std::string output;
-  char part[65536];
-  for (;;) {
-    const ssize_t count = ::read(descriptor, part, sizeof part);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return output;
-    output.append(part, static_cast<size_t>(count));
-  }
-}
-
-// Standard output of a program; empty if it fails.
-std::optional<std::string> output_of(const std::vector<std::string>& arguments) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  int ends[2];
-  // Close on exec, so that a process started by another thread does not hold this pipe open.
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    fail("text", "no pipe could be made: {}", std::strerror(errno), way_out("use fewer threads"));
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  pid_t child = 0;
-  const int error = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  std::string output = error == 0 ? read_to_end(ends[0]) : std::string();
-  ::close(ends[0]);
-  if (error != 0) fail("text", "{} cannot be started: {}", arguments[0], std::strerror(error));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return {};
-  return output;
+// Standard output of espeak-ng; empty if it fails. It is far quicker and shorter than the limits.
+std::optional<std::string> output_of(const std::vector<std::string>& arguments, const std::string& text) {
+  constexpr double seconds = 30, seconds_per_byte = 1e-3;
+  constexpr size_t bytes = size_t{1} << 16, bytes_per_byte = 100;
+  const auto length = static_cast<double>(text.size());
+  ProgramResult done =
+      run_program(arguments, {seconds + length * seconds_per_byte, bytes + text.size() * bytes_per_byte}, text);
+  if (done.status != 0) return {};
+  return std::move(done.output);
 }
 
 // Removes language flags such as (en) and (fa), which espeak-ng puts around foreign words.
@@ -173,8 +110,8 @@ class Espeak {
   }
 
   std::optional<std::vector<std::string>> clauses(const std::string& document) const {
-    const TemporaryFile file(document + "\n");
-    const auto output = output_of({program_, "-q", "--ipa", "-b", "1", "-v", language_, "-f", file.path()});
+    const auto output =
+        output_of({program_, "-q", "--ipa", "-b", "1", "-v", language_, "-f", "/proc/self/fd/0"}, document + "\n");
     if (!output) return {};
     std::vector<std::string> lines;
     std::istringstream stream(*output);
@@ -232,7 +169,7 @@ bool phonemes_available() { return !find_program("espeak-ng").empty(); }
 
 bool phonemes_available(const std::string& language) {
   const std::string program = find_program("espeak-ng");
-  return !program.empty() && output_of({program, "-q", "--ipa", "-v", language, "a"}).has_value();
+  return !program.empty() && output_of({program, "-q", "--ipa", "-v", language, "a"}, "").has_value();
 }
 
 std::vector<std::string> to_phonemes(const std::vector<std::string>& texts, const std::string& language,

@@ -67,9 +67,8 @@ RunPosition position_from(const std::string& text) {
 
 // But for the lock of the one that asks.
 bool holds_nothing(const fs::path& folder) {
-  return std::ranges::all_of(fs::directory_iterator(folder), [](const fs::directory_entry& entry) {
-    return entry.path().filename() == FolderLock::file_name;
-  });
+  return std::ranges::all_of(list_folder(folder),
+                             [](const fs::path& path) { return path.filename() == FolderLock::file_name; });
 }
 
 }  // namespace
@@ -128,6 +127,7 @@ void load_checkpoint(const fs::path& path, const std::vector<ParameterGroup>& gr
       (states[group].*counter.buffer).copy_(as_tensor(saved, path, {}));
     }
   }
+  file.check_whole();
 }
 
 CheckpointFolder::CheckpointFolder(fs::path folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {
@@ -139,14 +139,6 @@ CheckpointFolder::CheckpointFolder(fs::path folder, int64_t keep) : folder_(std:
 }
 
 CheckpointFolder::~CheckpointFolder() { wait(); }
-
-void CheckpointFolder::remove_leftovers() const {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
-    const std::string name = entry.path().filename().string();
-    std::error_code none;
-    if (name.starts_with(".") && name.ends_with(".tmp")) fs::remove(entry.path(), none);
-  }
-}
 
 void CheckpointFolder::save_in_background(const CheckpointHeader& header, const std::vector<ParameterGroup>& groups,
                                           const std::vector<OptimizerState>& states, bool best) {
@@ -160,17 +152,18 @@ void CheckpointFolder::save_in_background(const CheckpointHeader& header, const 
     for (const Part& counter : counters) copy(counter);
   }
   writer_ = std::thread([this, header, &groups, copies, best] {
-    const fs::path path = folder_ / fmt::format("step-{:08}.safetensors", header.position.step);
+    const char* undone = "written";
     try {
+      const fs::path path = folder_ / fmt::format("step-{:08}.safetensors", header.position.step);
       save_checkpoint(path, header, groups, copies);
+      undone = "made best.safetensors";
+      if (best) make_best(path);
+      undone = nullptr;  // older ones that cannot be removed now are removed after the next
+      remove_old(path);
     } catch (const std::exception& error) {
-      error_ = fmt::format("the checkpoint of step {} was not written: {}", header.position.step, error.what());
-      return;
+      if (undone == nullptr) return;
+      error_ = fmt::format("the checkpoint of step {} was not {}: {}", header.position.step, undone, error.what());
     }
-    if (best && !make_best(path)) {
-      error_ = fmt::format("step {} was not made best.safetensors: {}", header.position.step, system_reason());
-    }
-    remove_old(path);
   });
 }
 
@@ -185,19 +178,18 @@ std::optional<std::string> CheckpointFolder::take_error() {
 
 // A second name for the same bytes: it costs nothing, and stays when the first is removed. A copy where the file system
 // has no such names.
-bool CheckpointFolder::make_best(const fs::path& written) const {
+void CheckpointFolder::make_best(const fs::path& written) const {
   const fs::path temporary = folder_ / ".best.safetensors.tmp";
   std::error_code none;
   fs::remove(temporary, none);
-  if (!link_file(written, temporary)) {
-    fs::copy_file(written, temporary, none);
-    if (none) return false;
-  }
-  return replace_file(temporary, folder_ / "best.safetensors");
+  if (!link_file(written, temporary)) fs::copy_file(written, temporary);
+  const fs::path best = folder_ / "best.safetensors";
+  if (!replace_file(temporary, best)) fail("write", "{}: {}", best.string(), system_reason());
 }
 
 void CheckpointFolder::remove_old(const fs::path& written) const {
   std::vector<fs::path> files = step_checkpoints(folder_);
+  if (std::ranges::find(files, written) == files.end()) return;  // a listing that is not whole decides nothing
   // Later ones are of a run that was cut back to an earlier one because they are damaged: out of the way, not away.
   std::error_code none;  // one that cannot be removed stays
   for (; files.back() != written; files.pop_back()) {

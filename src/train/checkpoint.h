@@ -56,9 +56,6 @@ class CheckpointFolder {
 
   const std::filesystem::path& path() const { return folder_; }
 
-  // Removes what a run that was killed had half written. For the one that trains: nobody else writes here.
-  void remove_leftovers() const;
-
   // Copies the states and returns; a thread writes them. Throws nothing of that: see `take_error`. `groups` must stay
   // until it is done.
   void save_in_background(const CheckpointHeader& header, const std::vector<ParameterGroup>& groups,
@@ -71,7 +68,7 @@ class CheckpointFolder {
   static std::optional<std::filesystem::path> set_aside(const std::filesystem::path& folder);
 
  private:
-  bool make_best(const std::filesystem::path& written) const;
+  void make_best(const std::filesystem::path& written) const;
   void remove_old(const std::filesystem::path& written) const;
 
   std::filesystem::path folder_;

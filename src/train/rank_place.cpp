@@ -45,6 +45,8 @@ RankPlace from_torchrun(const Environment& variable) {
                  way_out("set it to the address of rank 0's machine"));
   }
   place.port = static_cast<uint16_t>(number_of(variable, "MASTER_PORT", 1, 65535));
+  const bool one_machine = place.address == "localhost" || place.address.starts_with("127.") || place.address == "::1";
+  if (one_machine) place.on_machine = place.count, place.local = place.rank;
   if (variable("LOCAL_WORLD_SIZE") != nullptr) {
     place.on_machine = static_cast<int>(number_of(variable, "LOCAL_WORLD_SIZE", 1, place.count));
     place.local = place.rank % place.on_machine;
@@ -73,6 +75,7 @@ RankPlace from_slurm(const Environment& variable) {
   if (variable("SLURM_LOCALID") != nullptr) {
     place.local = static_cast<int>(number_of(variable, "SLURM_LOCALID", 0, most_ranks));
   }
+  if (text_of(variable, {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}) == "1") place.on_machine = place.count;
   place.address = text_of(variable, {"MASTER_ADDR"});
   if (place.address.empty()) {
     place.address = first_machine(text_of(variable, {"SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST"}));

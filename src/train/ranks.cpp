@@ -2,6 +2,7 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/system_calls.h"
 #include "device/device.h"
 #include "train/device_sum.h"
 #include "train/rank_backend.h"
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <future>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -20,9 +22,12 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <arpa/inet.h>
 #include <c10/util/Logging.h>
 #include <fmt/ranges.h>
+#include <netdb.h>
 #include <nlohmann/json.hpp>
+#include <sys/socket.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unistd.h>
@@ -32,11 +37,45 @@ namespace {
 
 using std::chrono::milliseconds;
 using Store = c10::intrusive_ptr<c10d::Store>;
+using Warn = std::function<void(const std::string&)>;
 
 milliseconds to_ms(double seconds) { return milliseconds(static_cast<int64_t>(seconds * 1e3)); }
 
-Store connect(const RankPlace& place, bool serves, double timeout_s) {
+bool is_loopback(const sockaddr& address) {
+  if (address.sa_family == AF_INET6) {
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  }
+  constexpr uint32_t loopback_network = 127;
+  return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == loopback_network;
+}
+
+// A socket that listens at rank 0's address alone; the store's own would listen on every network. None if that address
+// is not one of this machine's, or one that other machines do not reach, as of a host name that leads to 127.0.1.1.
+std::optional<int> listen_at(const RankPlace& place) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(place.address.c_str(), std::to_string(place.port).c_str(), &hints, &found) != 0) return {};
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    if (is_loopback(*one->ai_addr) && place.on_machine < place.count) continue;
+    Descriptor socket{::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol)};
+    const int yes = 1;
+    const bool listens =
+        socket.number >= 0 && ::setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+        ::bind(socket.number, one->ai_addr, one->ai_addrlen) == 0 && ::listen(socket.number, SOMAXCONN) == 0;
+    if (listens) return std::exchange(socket.number, -1);
+  }
+  return {};
+}
+
+Store connect(const RankPlace& place, bool serves, double timeout_s, const Warn& warn = {}) {
   c10d::TCPStoreOptions options;
+  if (serves) options.masterListenFd = listen_at(place);  // the store closes it
+  if (serves && !options.masterListenFd && warn) {
+    warn(fmt::format("rank 0 cannot listen at {} alone: its port {} is open to every network of this machine",
+                     place.address, place.port));
+  }
   options.port = place.port;
   options.isServer = serves;
   options.waitWorkers = false;
@@ -150,11 +189,11 @@ std::string unique_word() {
 
 }  // namespace
 
-Ranks::Ranks(const RankPlace& place, const std::string& version, double timeout_s)
+Ranks::Ranks(const RankPlace& place, const std::string& version, double timeout_s, const Warn& warn)
     : place_(place), timeout_s_(timeout_s) {
   quieten_libtorch();
   try {
-    store_ = connect(place, place.rank == 0 && !place.store_is_served, timeout_s);
+    store_ = connect(place, place.rank == 0 && !place.store_is_served, timeout_s, warn);
   } catch (const std::exception&) {  // libtorch's sentence has many lines
     reject_input("ranks", "rank {} cannot meet the others at {}:{} within {:.0f} s", place.rank, place.address,
                  place.port, timeout_s,
@@ -425,14 +464,14 @@ void Ranks::wait_while_all_live(c10d::Work& work) {
 }
 
 void Ranks::sum(at::Tensor& values) {
-  const Stopwatch clock;
   at::Tensor host = values;
   const bool plain = values.is_cpu() && values.scalar_type() != at::kBFloat16;
-  if (!plain) host = values.to(at::kCPU, at::kFloat);
+  if (!plain) host = values.to(at::kCPU, at::kFloat);  // until the GPU has them it works, and does not wait for ranks
+  const Stopwatch clock;
   std::vector<at::Tensor> tensors = {host};
   finish([&] { return backend_->allreduce(tensors); });
-  if (!plain) values.copy_(host);
   waited_s_ += clock.seconds();
+  if (!plain) values.copy_(host);
 }
 
 std::vector<int64_t> Ranks::largest(const std::vector<int64_t>& numbers) {

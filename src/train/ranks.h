@@ -33,7 +33,8 @@ class DeviceSum;
 class Ranks {
  public:
   // Waits for all of them. They must be of the same version. `timeout_s`: for the meeting, and for each message.
-  Ranks(const RankPlace& place, const std::string& version, double timeout_s);
+  Ranks(const RankPlace& place, const std::string& version, double timeout_s,
+        const std::function<void(const std::string&)>& warn = {});
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;

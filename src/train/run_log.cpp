@@ -8,7 +8,7 @@ namespace myxtts {
 namespace fs = std::filesystem;
 
 RunLog::RunLog(fs::path folder, const fs::path& tensorboard, int64_t step, bool writes, const TrainListener& listener)
-    : listener_(listener), folder_(std::move(folder)) {
+    : listener_(listener), folder_(std::move(folder)), reader_(folder_) {
   if (writes) files_.emplace(folder_, tensorboard, step);
 }
 
@@ -71,8 +71,7 @@ void RunLog::show_progress(const TrainProgress& progress) const {
 
 void RunLog::write_report() {
   tolerate("report.html", [this] {
-    RunRecord run = read_run(folder_);
-    run.name = folder_.filename().string();
+    RunRecord run = reader_.read();
     run.settings = settings_;
     run.pictures = samples_.pictures;
     run.sounds = samples_.sounds;

@@ -60,6 +60,7 @@ class RunLog {
 
   const TrainListener& listener_;
   std::filesystem::path folder_;
+  RunReader reader_;
   struct Files {
     Files(const std::filesystem::path& folder, const std::filesystem::path& tensorboard, int64_t step)
         : metrics(folder / "metrics.jsonl", step),

@@ -53,7 +53,9 @@ void StepMeter::report(const LoaderStats& loader, const std::function<void()>& w
   if (busy_) {
     BusyClock::Time time = busy_->take();
     if (time.pieces == 0) wait_for_device(), time = busy_->take();
-    gpu_busy = time.busy_ms / time.all_ms;
+    const double per_piece = static_cast<double>(time.pieces) / static_cast<double>(sums_.batches);
+    // While ranks wait for each other within a piece of work, the GPU is idle.
+    gpu_busy = std::max(0.0, time.busy_ms - sums_.ranks_wait_s * 1e3 * per_piece) / time.all_ms;
     seconds = static_cast<double>(sums_.batches) * time.all_ms * 1e-3 / static_cast<double>(time.pieces);
   }
   metrics.add("step_ms", "speed/step_ms", seconds * 1e3 / steps);

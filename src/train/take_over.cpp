@@ -98,6 +98,7 @@ TakenOver take_over(const std::filesystem::path& path, const VoiceDescription& f
       views[i].copy_(as_tensor(*before, path, layout.specs()[i].shape));
     }
   }
+  file.check_whole();
   for (const std::string& name : file.names()) {
     const std::string prefix = "average.";
     if (!name.starts_with(prefix)) continue;

@@ -218,7 +218,7 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   if (writes) own.emplace(folder, input.reset);
   if (input.ranks != nullptr) input.ranks->wait_for_all();
   CheckpointFolder checkpoints(folder, training.keep_checkpoints);
-  if (writes) checkpoints.remove_leftovers();
+  if (writes) remove_leftovers(folder);
   const std::optional<Resumed> resumed = find_checkpoint(folder, input.ranks, listener);
   if (input.ranks != nullptr) check_same_run(*input.ranks, plan, folder, resumed);
 

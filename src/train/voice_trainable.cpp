@@ -6,6 +6,7 @@
 #include "base/workers.h"
 #include "features/cpu/griffin_lim.h"
 #include "loader/make_batch.h"
+#include "model/cpu_products.h"
 #include "plan/reference_plan.h"
 
 #include <algorithm>
@@ -198,6 +199,7 @@ Samples VoiceTrainable::samples(std::span<const Weights> weights, const Corpus& 
     const auto known = std::ranges::find(description_.languages, language);
     speaker.language = known != description_.languages.end() ? known - description_.languages.begin() : -1;
   }
+  const PlainCpuProducts plain;  // it is of another length each time
   const SynthesizedMel spoken = voice_.synthesize(weights.front(), numbers, {}, speaker);
   samples.pictures.push_back(heat_map("mel_spoken", "as the voice speaks it", spoken.mel.t()));
   GriffinLimOptions options;

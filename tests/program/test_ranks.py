@@ -171,6 +171,24 @@ def test_a_signal_to_one_rank_stops_all_of_them_and_another_number_resumes(tiny,
     assert_same_losses(run, whole)
 
 
+def listening_addresses(process):
+    """Of its TCP sockets, as /proc/net writes them: hexadecimal."""
+    folder = f"/proc/{process.pid}/fd"
+    own = {os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}
+    rows = [line.split() for table in ("tcp", "tcp6") for line in open(f"/proc/{process.pid}/net/{table}").readlines()[1:]]
+    return [row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
+
+
+def test_ranks_of_one_machine_listen_on_no_network(tiny):
+    run = tiny / "listening"
+    ranks = start(arguments(tiny, run, config="few.yaml"), 2)
+    wait_for(run / "step-00000004.safetensors", ranks)
+    found = [address for rank in ranks for address in listening_addresses(rank)]
+    ranks[0].send_signal(signal.SIGTERM)
+    finish(ranks)
+    assert found and all(int(address, 16) for address in found), found
+
+
 def wait_for(path, ranks):
     while not path.exists():
         assert all(rank.poll() is None for rank in ranks)

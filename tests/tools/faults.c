@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "faults.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -142,6 +144,50 @@ ssize_t writev(int file, const struct iovec* parts, int count) {
 OPENS(open)
 OPENS(open64)
 
+#define OPENS_AT(name)                                                             \
+  int name(int folder, const char* path, int flags, ...) {                         \
+    va_list more;                                                                  \
+    va_start(more, flags);                                                         \
+    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) ? va_arg(more, mode_t) : 0; \
+    va_end(more);                                                                  \
+    if (fails("openat", path) && rule.kind < FAULT_SHORT) return -1;               \
+    return ((int (*)(int, const char*, int, ...))real(#name))(folder, path, flags, mode); \
+  }
+OPENS_AT(openat)
+OPENS_AT(openat64)
+
+DIR* opendir(const char* path) {
+  if (fails("opendir", path) && rule.kind < FAULT_SHORT) return NULL;
+  return ((DIR * (*)(const char*)) real("opendir"))(path);
+}
+
+// A listing that fails, or ends early.
+#define LISTS(name, type)                                                                        \
+  struct type* name(DIR* folder) {                                                               \
+    char path[4096];                                                                             \
+    const int before = errno;                                                                    \
+    if (armed && fails("readdir", path_of(dirfd(folder), path, sizeof path)) && rule.kind != FAULT_SHORT) { \
+      if (rule.kind == FAULT_ENDS) errno = before;                                               \
+      return NULL;                                                                               \
+    }                                                                                            \
+    return ((struct type * (*)(DIR*)) real(#name))(folder);                                      \
+  }
+LISTS(readdir, dirent)
+LISTS(readdir64, dirent64)
+
+// A mapping is never interrupted. A file that ends is cut to half its length once it is mapped.
+#define MAPS(name)                                                                                \
+  void* name(void* at, size_t size, int protection, int flags, int file, off_t first) {           \
+    char path[4096];                                                                              \
+    const int hit = armed && file >= 0 && fails("mmap", path_of(file, path, sizeof path));        \
+    if (hit && rule.kind < FAULT_EINTR) return MAP_FAILED;                                        \
+    void* const mapped = ((void* (*)(void*, size_t, int, int, int, off_t))real(#name))(at, size, protection, flags, file, first); \
+    if (hit && rule.kind == FAULT_ENDS && truncate(path, (off_t)(size / 2)) != 0) abort();        \
+    return mapped;                                                                                \
+  }
+MAPS(mmap)
+MAPS(mmap64)
+
 #define ON_FILE(name, alias)                                                                   \
   int name(int file) {                                                                         \
     char path[4096];                                                                           \
@@ -150,6 +196,16 @@ OPENS(open64)
   }
 ON_FILE(fsync, fsync)
 ON_FILE(fdatasync, fsync)
+
+// It is closed whatever it returns, as on Linux; EINTR would make libraries close it twice.
+int close(int file) {
+  char path[4096];
+  const int hit = armed && fails("close", path_of(file, path, sizeof path)) && rule.kind < FAULT_EINTR;
+  const int error = errno, result = ((int (*)(int))real("close"))(file);
+  if (!hit) return result;
+  errno = error;
+  return -1;
+}
 
 #define ON_LENGTH(name)                                                                           \
   int name(int file, off_t length) {                                                              \

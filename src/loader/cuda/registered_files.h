@@ -22,6 +22,9 @@ class RegisteredFiles {
 
   // The file's bytes, or nothing where it cannot be registered or has been cut short: then it is read like any other
   // file. Registering locks a file in memory, so no more than half of what this process may have is used.
+  //
+  // A file that is cut short after this, while the GPU copies, keeps its locked pages: what is copied are the samples
+  // of before, but for zeros after the cut in the one page where it lies. No later batch gets the file.
   std::span<const std::byte> bytes_of(const std::filesystem::path& path);
 
  private:

@@ -1,12 +1,15 @@
 #include "session/torch/retracing_session.h"
 
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/system_calls.h"
 #include "demo/demo_corpus.h"
 #include "session/open.h"
 #include "train/step_consumer.h"
 #include "train/step_policy.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -22,7 +25,10 @@ namespace fs = std::filesystem;
 class TemporaryCorpus {
  public:
   explicit TemporaryCorpus(int64_t batch_size)
-      : folder_(fs::temp_directory_path() / fmt::format("myxtts-retracing-{}", ::getpid())) {
+      : folder_((fs::temp_directory_path() / "myxtts-retracing-XXXXXX").string()) {
+    if (::mkdtemp(folder_.data()) == nullptr) {
+      fail("diagnose", "{} cannot be made: {}", folder_, system_reason(), way_out("set TMPDIR to a folder"));
+    }
     DemoCorpusSettings settings;
     constexpr int64_t min_clips = 48, max_clips = 1000;
     settings.clips = static_cast<int>(std::clamp<int64_t>(3 * batch_size, min_clips, max_clips));
@@ -35,10 +41,10 @@ class TemporaryCorpus {
   TemporaryCorpus(const TemporaryCorpus&) = delete;
   TemporaryCorpus& operator=(const TemporaryCorpus&) = delete;
 
-  std::string folder() const { return folder_.string(); }
+  const std::string& folder() const { return folder_; }
 
  private:
-  fs::path folder_;
+  std::string folder_;
 };
 
 std::vector<SeenShape> seen_shapes(const StepConsumer& model, const Config& config, const PlannedCorpus& planned) {

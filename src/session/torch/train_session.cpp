@@ -226,7 +226,7 @@ TrainSummary train_session(Config config, bool reset, const std::string& from, c
   }
   const std::optional<RankPlace> place = find_rank();
   if (!place) return train_as_asked({config, reset, from, nullptr}, listener, trained, stop, begin);
-  Ranks ranks(*place, fmt::format("version {}", program_version()), config.training.rank_timeout);
+  Ranks ranks(*place, fmt::format("version {}", program_version()), config.training.rank_timeout, listener.warn);
   try {
     return train_as_asked({config, reset, from, &ranks}, quiet(listener, place->rank), quiet(trained, place->rank),
                           stop, begin);

@@ -57,6 +57,25 @@ TEST_F(RunReport, after_going_back_to_a_checkpoint_the_later_lines_count) {
   EXPECT_FALSE(run.metrics.contains("validation_loss"));
 }
 
+TEST_F(RunReport, a_run_that_goes_on_is_read_from_where_it_was) {
+  const std::string lines[] = {R"({"step":1,"loss":4,"rank_ms":[1,3],"rank_input_wait_ms":[0,1]})",
+                               R"({"step":2,"loss":3,"rank_ms":[3,5],"rank_input_wait_ms":[2,1]})",
+                               R"({"step":3,"loss":2})"};
+  std::string written = lines[0] + "\n" + lines[1].substr(0, 20);
+  write_file_atomically(folder / "metrics.jsonl", written);
+  RunReader reader(folder);
+  EXPECT_EQ(reader.read().metrics.at("loss").size(), 1U);
+  written += lines[1].substr(20) + "\n" + lines[2] + "\n";
+  written[2] = 'S';  // a line that was read is not read again
+  write_file_atomically(folder / "metrics.jsonl", written);
+  const RunRecord& run = reader.read();
+  ASSERT_EQ(run.metrics.at("loss").size(), 3U);
+  EXPECT_EQ(run.metrics.at("loss")[2].y, 2);
+  ASSERT_EQ(run.ranks.size(), 2U);
+  EXPECT_EQ(run.ranks[1].own_ms, 4);
+  EXPECT_EQ(run.ranks[0].input_wait_ms, 1);
+}
+
 TEST_F(RunReport, a_loss_that_is_not_a_number_is_said) {
   const RunRecord run = read("{\"step\":1,\"loss\":4}\n{\"step\":2,\"loss\":null}\n");
   EXPECT_TRUE(std::isnan(run.metrics.at("loss")[1].y));

@@ -5,6 +5,8 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace myxtts {
 namespace {
@@ -53,6 +55,21 @@ TEST_F(Files, a_read_past_the_end_is_short) {
   EXPECT_EQ(file.read_at(6, bytes), 4U);
   EXPECT_EQ(static_cast<char>(bytes[0]), '6');
   EXPECT_EQ(file.read_at(10, bytes), 0U);
+}
+
+TEST_F(Files, of_processes_that_were_killed_are_removed_and_those_being_written_stay) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    new FileWriter(folder / "killed");
+    ::_exit(0);  // as SIGKILL does: nothing is cleaned up
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  FileWriter file(folder / "written");
+  EXPECT_EQ(list_folder(folder).size(), 2U);
+  remove_leftovers(folder);
+  EXPECT_EQ(list_folder(folder).size(), 1U);
+  file.finish();
+  EXPECT_EQ(list_folder(folder), std::vector<fs::path>{folder / "written"});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "base/files.h"
 
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -52,6 +53,21 @@ TEST_F(FolderLocks, that_of_a_process_that_was_killed_is_stale) {
   const FolderLock lock("train", folder);
   EXPECT_NE(read_text_file(folder / FolderLock::file_name, 100).find("process " + std::to_string(::getpid())),
             std::string::npos);
+}
+
+TEST_F(FolderLocks, two_that_take_turns_find_it_free_or_in_use_and_nothing_else) {
+  const auto take_turns = [this] {
+    for (int turn = 0; turn < 3000; ++turn) {
+      try {
+        const FolderLock lock("train", folder);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid_input) << error.what();
+      }
+    }
+  };
+  std::thread other(take_turns);
+  take_turns();
+  other.join();
 }
 
 TEST_F(FolderLocks, a_renamed_folder_is_left_clean) {

@@ -4,6 +4,7 @@
 #include "audio/wav.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folder_lock.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "corpus/tar.h"
@@ -220,12 +221,20 @@ TEST_F(PackFolder, a_folder_with_shards_is_refused_and_a_failed_pack_leaves_none
   EXPECT_TRUE(fs::is_empty(folder / "short"));
   clips[3].text = "\xFF";
   EXPECT_THROW(pack("short", options), Error);
-  fs::create_directories(folder / "stopped" / ".packing");
-  EXPECT_THROW(pack("stopped"), Error);
-  EXPECT_TRUE(fs::exists(folder / "stopped" / ".packing")) << "it may be another's";
   EXPECT_THROW(pack("index/below-a-file"), Error);
   clips.clear();
   EXPECT_THROW(pack("empty"), Error);
+}
+
+TEST_F(PackFolder, what_a_killed_pack_left_is_removed_and_a_running_one_is_in_nobodys_way) {
+  fs::create_directories(folder / "pack" / ".packing" / "shard");
+  {
+    const FolderLock running("pack", folder / "pack");
+    EXPECT_THROW(pack("pack"), Error);
+    EXPECT_TRUE(fs::exists(folder / "pack" / ".packing"));
+  }
+  pack("pack");
+  EXPECT_EQ(list_folder(folder / "pack"), std::vector<fs::path>{folder / "pack" / "shard-00000.tar"});
 }
 
 TEST_F(PackFolder, a_tar_without_an_index_has_no_packed_clips) {

@@ -40,6 +40,16 @@ TEST_F(Phonemes, a_text_has_the_same_phonemes_alone_and_among_others) {
   EXPECT_EQ(together[4], "");
 }
 
+TEST_F(Phonemes, of_an_espeak_that_prints_for_ever_end_with_an_error) {
+  const fs::path fake = folder / "espeak-ng";
+  std::ofstream(fake) << "#!/bin/sh\nexec yes\n";
+  fs::permissions(fake, fs::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (folder.string() + ":" + path).c_str(), 1);
+  EXPECT_THROW(to_phonemes({"word"}, "en-us", {}, 1, no_progress), Error);
+  ::setenv("PATH", path.c_str(), 1);
+}
+
 TEST_F(Phonemes, a_text_with_the_marker_itself_is_still_told_apart) {
   const std::vector<std::string> texts = {"before", "zqxmarker", "after"};
   const auto ipa = to_phonemes(texts, "en-us", {}, 1, no_progress);

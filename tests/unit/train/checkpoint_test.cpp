@@ -162,12 +162,35 @@ TEST_F(Checkpoints, in_the_background_are_whole_wherever_a_call_fails) {
       EXPECT_TRUE(written || kind != FAULT_EINTR) << "call " << call;
       SafetensorsFile(folder / "best.safetensors").verify();
       ASSERT_TRUE(save(checkpoints, 3)) << "the run continues";
-      checkpoints.remove_leftovers();
+      remove_leftovers(folder);
       for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
         EXPECT_FALSE(entry.path().filename().string().ends_with(".tmp")) << entry.path();
       }
     }
   }
+}
+
+TEST_F(Checkpoints, stay_when_their_folder_cannot_be_listed_whole) {
+  CheckpointFolder checkpoints(folder, 1);
+  for (const fault_kind kind : {FAULT_EIO, FAULT_EINTR, FAULT_ENDS}) {
+    for (const char* call : {"opendir,openat", "readdir"}) {
+      ++header.position.step;
+      faults_arm("checkpoints", kind, kind == FAULT_EINTR ? 1 : 0, 1, call);
+      checkpoints.save_in_background(header, groups, states, true);
+      checkpoints.wait();
+      EXPECT_GT(faults_raised(), 0);
+      faults_disarm();
+      EXPECT_FALSE(checkpoints.take_error()) << call;
+      const auto newest = newest_checkpoint(folder, [](const std::string& damage) { ADD_FAILURE() << damage; });
+      ASSERT_TRUE(newest);
+      EXPECT_EQ(read_checkpoint_header(*newest).position.step, header.position.step);
+      for (const fs::path& path : list_folder(folder)) EXPECT_NE(path.extension(), ".damaged") << call;
+    }
+  }
+  ++header.position.step;
+  checkpoints.save_in_background(header, groups, states, true);
+  checkpoints.wait();
+  EXPECT_EQ(step_checkpoints(folder).size(), 1) << "those that stayed are removed after the next";
 }
 
 TEST_F(Checkpoints, of_another_voice_are_refused_with_the_difference) {

@@ -53,6 +53,10 @@ TEST(RankPlace, is_open_among_its_machine_where_nobody_names_it) {
   EXPECT_EQ(place->local, -1);
   EXPECT_EQ(place->on_machine, 0);
   EXPECT_FALSE(place->store_is_served);
+  Variables local = by_hand;
+  local["MASTER_ADDR"] = "localhost";
+  EXPECT_EQ(find_in(local)->local, 1);
+  EXPECT_EQ(find_in(local)->on_machine, 2);
   by_hand["LOCAL_RANK"] = "3";
   EXPECT_EQ(find_in(by_hand)->local, 3);
   EXPECT_EQ(find_in(by_hand)->on_machine, 0);
@@ -85,6 +89,9 @@ TEST(RankPlace, is_read_from_what_srun_sets) {
   EXPECT_EQ(place->address, "gpu07");
   EXPECT_EQ(place->port, 23456);
   EXPECT_EQ(place->run, "123456.0");
+  Variables alone = slurm;
+  alone["SLURM_NNODES"] = "1";
+  EXPECT_EQ(find_in(alone)->on_machine, 8);
   Variables beside = slurm;
   beside["SLURM_STEP_ID"] = "2";
   EXPECT_EQ(find_in(beside)->port, 25456);

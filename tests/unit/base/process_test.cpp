@@ -1,0 +1,37 @@
+#include "base/process.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <gtest/gtest.h>
+
+namespace myxtts {
+namespace {
+
+constexpr ProgramLimits enough{60, 1 << 20};
+
+TEST(Process, gets_its_input_and_gives_output_and_status) {
+  const std::string text(300'000, 'x');
+  EXPECT_EQ(run_program({"/bin/sh", "-c", "cat /proc/self/fd/0"}, enough, text).output, text);
+  EXPECT_EQ(run_program({"/bin/sh", "-c", "exit 3"}, enough).status, 3);
+  EXPECT_THROW(run_program({"/no/such/program"}, enough), Error);
+}
+
+TEST(Process, that_takes_too_long_or_prints_too_much_is_killed) {
+  const auto reason = [](const std::string& command, const ProgramLimits& limits) -> std::string {
+    try {
+      run_program({"/bin/sh", "-c", command}, limits);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::failed);
+      return error.what();
+    }
+    return "";
+  };
+  const Stopwatch clock;
+  EXPECT_NE(reason("exec sleep 1000", {0.2, 1000}).find("was stopped after 0.2 s"), std::string::npos);
+  EXPECT_NE(reason("exec yes", {60, 1000}).find("printed more than 1000 bytes"), std::string::npos);
+  EXPECT_LT(clock.seconds(), 50);
+}
+
+}  // namespace
+}  // namespace myxtts
