@@ -242,7 +242,9 @@ void finish_block(const Trunk& trunk, const Trunk::Block& block) {
        {block.attention_in, block.attention_out, block.ffn_in, block.ffn_out, block.depthwise}) {
     if (weight.defined()) gradients.push_back(weight.grad());
   }
-  std::ranges::sort(gradients, std::greater(), &at::Tensor::storage_offset);
+  std::sort(gradients.begin(), gradients.end(), [](const at::Tensor& one, const at::Tensor& other) {
+    return one.storage_offset() > other.storage_offset();
+  });
   for (const at::Tensor& gradient : gradients) trunk.gradient_ready(gradient);
 }
 

@@ -66,7 +66,11 @@ RankFacts facts_of(const Corpus& corpus, const Corpus* validation) {
   };
   add("the corpus", corpus.index);
   constexpr const char* held_out = "the validation corpus";
-  validation != nullptr ? add(held_out, validation->index) : void(facts.emplace_back(held_out, "none"));
+  if (validation != nullptr) {
+    add(held_out, validation->index);
+  } else {
+    facts.emplace_back(held_out, "none");
+  }
   return facts;
 }
 

@@ -280,10 +280,11 @@ void Ranks::compare(const std::string& version) {
         continue;
       }
       const nlohmann::json theirs = nlohmann::json::parse(take(store_, key));
-      if (theirs[0] != version && difference.empty()) {
-        difference = fmt::format("rank {} is {}, rank 0 {}", rank, theirs[0].get<std::string>(), version);
+      const auto theirs_version = theirs[0].get<std::string>();
+      if (theirs_version != version && difference.empty()) {
+        difference = fmt::format("rank {} is {}, rank 0 {}", rank, theirs_version, version);
       }
-      homes.push_back({theirs[1], theirs[2]});
+      homes.push_back({theirs[1].get<std::string>(), theirs[2].get<std::string>()});
     }
     if (!missing.empty()) {
       difference = fmt::format("{} of {} did not come within {:.0f} s", names_of(missing), place_.count, timeout_s_);
@@ -447,7 +448,8 @@ void Ranks::finish(const std::function<c10::intrusive_ptr<c10d::Work>()>& start,
 
 void Ranks::wait_while_all_live(c10d::Work& work) {
   constexpr milliseconds pause(5);
-  const double listens_s = std::min(5.0, timeout_s_ / 4);
+  constexpr double few_beats_s = 5;
+  const double silent_s = std::max(few_beats_s, timeout_s_), listens_s = std::min(few_beats_s, timeout_s_ / 4);
   std::vector<std::string> seen(static_cast<size_t>(place_.count));
   std::vector<Stopwatch> since(seen.size());
   Stopwatch listened;
@@ -457,7 +459,7 @@ void Ranks::wait_while_all_live(c10d::Work& work) {
     const auto beats = in_time([store = store_, count = place_.count] { return beats_in(store, count); });
     for (size_t rank = 0; rank < seen.size(); ++rank) {
       if (beats && (*beats)[rank] != seen[rank]) seen[rank] = (*beats)[rank], since[rank].restart();
-      if (since[rank].seconds() > timeout_s_) lost("it waited for the others in vain");
+      if (since[rank].seconds() > silent_s) lost("it waited for the others in vain");
     }
     listened.restart();
   }

@@ -312,7 +312,7 @@ def test_ranks_that_differ_are_refused_with_the_difference(tiny, myxtts):
     refused(tiny, tiny / "data", "the corpus of rank 1 is 39 clips", corpora=("corpus", "other-corpus"))
     refused(tiny, tiny / "validated", "the validation corpus of rank 1 is 39 clips", more=lambda rank: ["--val-data", (tiny / "corpus", other)[rank]])
     refused(tiny, tiny / "validating", "the validation corpus of rank 1 is none", more=lambda rank: [] if rank else ["--val-data", other])
-    (other / "metadata.csv").write_text("\n".join(rows).replace("speaker1", "somebody") + "\n")
+    (other / "metadata.csv").write_text("\n".join(rows).replace("speaker1", "speaker9") + "\n")
     refused(tiny, tiny / "speakers", "the list of speakers of rank 1 is 2, hash", corpora=("corpus", "other-corpus"))
     refused(tiny, tiny / "reset", "--reset-training of rank 1 is given, of rank 0 not given", more=lambda rank: ["--reset-training"] if rank else [])
     refused(tiny, tiny / "cpu", "the device of rank 1 is a CPU with DEFAULT", prefix=lambda rank: ["env", "ATEN_CPU_CAPABILITY=default"] if rank else [])
