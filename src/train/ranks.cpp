@@ -477,10 +477,12 @@ void Ranks::sum(at::Tensor& values) {
 }
 
 std::vector<int64_t> Ranks::largest(const std::vector<int64_t>& numbers) {
+  const Stopwatch clock;
   std::vector<at::Tensor> tensors = {at::tensor(numbers, at::kLong)};
   c10d::AllreduceOptions options;
   options.reduceOp = c10d::ReduceOp::MAX;
   finish([&] { return backend_->allreduce(tensors, options); });
+  waited_s_ += clock.seconds();
   const auto* const found = tensors.front().const_data_ptr<int64_t>();
   return {found, found + numbers.size()};
 }

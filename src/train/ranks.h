@@ -64,7 +64,7 @@ class Ranks {
   // The others hear why this one ends. To be called before it is destroyed because of an error.
   void leave(const std::string& why) noexcept;
 
-  double waited_s() const { return waited_s_; }  // in sum(): for slower ranks, and for the messages
+  double waited_s() const { return waited_s_; }  // in sum() and largest(): for slower ranks, and for the messages
 
  private:
   void find_meeting();

@@ -244,7 +244,8 @@ void add_bench_step(CLI::App& bench, Program& program) {
       ->check(CLI::IsMember({"basic", "enhanced", "experimental"}))
       ->type_name("");
   command->add_flag("--kernels", options->kernels, "a table of the step's kernels by time")->excludes(lengths);
-  command->add_flag("--reduce", options->bench.reduce, "sum gradients by NCCL within the step, as one of one rank does")
+  command
+      ->add_flag("--reduce", options->bench.reduce, "sum gradients by NCCL within the step, as a run of one rank does")
       ->excludes(lengths);
   command->add_flag("!--disable-graph-mode", options->bench.capture, "launch every kernel of every step");
   command->add_flag("!--disable-fused-kernels", options->bench.fused, "plain operations of libtorch");
