@@ -1,10 +1,12 @@
 # Finds libtorch: CMAKE_PREFIX_PATH first, then the active Python's torch, then the project's own .venv.
 # Sets MYXTTS_TORCH_FOUND to OFF or to its version and where it came from, and TORCH_CUDA_FOLDER to the folder of the
 # few files that need libtorch's own CUDA headers: `torch_cuda/`, or `no_torch_cuda/` with a libtorch without CUDA.
-# GLOO_FOLDER is `gloo/`, or `no_gloo/` with a libtorch that was built without it.
+# GLOO_FOLDER is `gloo/`, or `no_gloo/` with a libtorch that was built without it. NCCL_FOLDER is `nccl/` with a libtorch
+# that has CUDA, otherwise `no_nccl/`; NCCL itself is looked for when the program runs.
 set(MYXTTS_TORCH_FOUND OFF)
 set(TORCH_CUDA_FOLDER no_torch_cuda)
 set(GLOO_FOLDER no_gloo)
+set(NCCL_FOLDER no_nccl)
 if(NOT MYXTTS_TORCH STREQUAL "OFF")
   find_package(Torch QUIET)
   set(torch_origin "CMAKE_PREFIX_PATH")
@@ -22,6 +24,7 @@ if(NOT MYXTTS_TORCH STREQUAL "OFF")
     set(MYXTTS_TORCH_FOUND "${Torch_VERSION} (${torch_origin})")
     if(TARGET torch_cuda AND MYXTTS_CUDA_FOUND)
       set(TORCH_CUDA_FOLDER torch_cuda)
+      set(NCCL_FOLDER nccl)
     endif()
     get_target_property(torch_definitions torch_cpu INTERFACE_COMPILE_DEFINITIONS)
     if("USE_C10D_GLOO" IN_LIST torch_definitions)

@@ -38,7 +38,7 @@ void choose_sizes(Feed& feed, const DataConfig& data, const BatchPlan& plan) {
   const bool on_gpu = feed.mode.model_device >= 0, tune = data.auto_tune_performance;
   constexpr int64_t usual_workers = 4, usual_reading = 8;
   // Beside the workers the plan, the device and the consumer have threads of their own.
-  const auto cores = static_cast<int64_t>(tune ? available_cores() : 0) / feed.mode.processes;
+  const auto cores = std::max<int64_t>(1, static_cast<int64_t>(available_cores()) / feed.mode.on_cores);
   const int64_t spare = on_gpu ? 3 : 0;
   loader.workers =
       static_cast<size_t>(data.num_workers.pick(tune ? std::max<int64_t>(1, cores - spare) : usual_workers));

@@ -25,7 +25,8 @@ struct Mode {
   };
   Kind kind = Kind::cpu;
   int data_device = -1, model_device = -1;  // -1: the CPU
-  int processes = 1;                        // of this run that share the machine
+  int processes = 1;                        // of this run that share the machine's memory
+  int on_cores = 1;                         // of them that share this one's cores
   bool staged = false;                      // batches cross through pinned host memory, not directly
   std::vector<std::string> warnings;        // one sentence each
 };

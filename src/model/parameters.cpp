@@ -12,13 +12,6 @@
 #include <torch/csrc/autograd/autograd.h>
 
 namespace myxtts {
-namespace {
-
-// In elements. Equal alignment makes cuBLAS select the same kernel, and so give the same bits, at any buffer address.
-constexpr int64_t alignment = 64;
-
-}  // namespace
-
 size_t ParameterLayout::add(std::string name, std::vector<int64_t> shape, double init_std, double mean) {
   const int64_t elements = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
   specs_.push_back({std::move(name), std::move(shape), init_std, mean, false, 0, elements});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct ParameterSpec {
 // range, and matrices of the transformer stacks come first.
 class ParameterLayout {
  public:
+  // In elements. Equal alignment makes cuBLAS select the same kernel, and so give the same bits, at any buffer address.
+  static constexpr int64_t alignment = 64;
+
   // Returns the parameter's index.
   size_t add(std::string name, std::vector<int64_t> shape, double init_std, double mean = 0);
   size_t add_to_trunk(std::string name, std::vector<int64_t> shape, double init_std);
@@ -51,6 +55,8 @@ struct Weights {
   at::Tensor flat, gradients;
   std::vector<at::Tensor> tensors;
   bool overwrite_trunk_gradients = false;  // fused backward overwrites these gradients instead of accumulating
+  // Called by a fused backward, in its own thread, with each gradient that it has finished; may be empty.
+  std::function<void(const at::Tensor& gradient)> gradient_ready;
 
   const at::Tensor& operator[](size_t number) const { return tensors[number]; }
 };

@@ -235,6 +235,19 @@ at::Tensor feed_forward_backward(const at::Tensor& d_output, const at::Tensor& n
   return fused_depthwise_backward(d_near, normed, block.depthwise, mask.row_lengths, overwrite);
 }
 
+// From the end of the buffer, as blocks are finished: so that the stretch that is finished grows.
+void finish_block(const Trunk& trunk, const Trunk::Block& block) {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& weight :
+       {block.attention_in, block.attention_out, block.ffn_in, block.ffn_out, block.depthwise}) {
+    if (weight.defined()) gradients.push_back(weight.grad());
+  }
+  std::sort(gradients.begin(), gradients.end(), [](const at::Tensor& one, const at::Tensor& other) {
+    return one.storage_offset() > other.storage_offset();
+  });
+  for (const at::Tensor& gradient : gradients) trunk.gradient_ready(gradient);
+}
+
 struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const std::optional<at::Tensor>& modulation,
                             const std::optional<at::Tensor>& final_modulation,
@@ -306,7 +319,9 @@ struct FusedTrunk : torch::autograd::Function<FusedTrunk> {
       const at::Tensor d_branch = norm_backward(i + 1, d_normed);
       d_normed = (ffn ? feed_forward_backward : attention_backward)(
           d_branch, saved->norms[i].normed, trunk.blocks[number], saved->mask, block, trunk.overwrite_gradients);
-      if (i == 0 || branches[i - 1].block != number) block = {};
+      if (i > 0 && branches[i - 1].block == number) continue;
+      block = {};
+      if (trunk.gradient_ready) finish_block(trunk, trunk.blocks[number]);
     }
     norm_backward(0, d_normed);
     sums.finish();

@@ -28,8 +28,9 @@ struct Trunk {
   std::vector<Block> blocks;
   at::Tensor norm;                   // weight of the final norm, undefined with a modulation
   bool overwrite_gradients = false;  // fused backward overwrites matrix gradients instead of accumulating
-  DropoutKey dropout;                // of each branch before it is added
-  uint32_t first_site = 0;           // of the dropout: two sites per block, attention and feed-forward
+  std::function<void(const at::Tensor& gradient)> gradient_ready;  // see Weights
+  DropoutKey dropout;                                              // of each branch before it is added
+  uint32_t first_site = 0;  // of the dropout: two sites per block, attention and feed-forward
 
   // Adaptive norms: scale, shift and gate of attention and of feed-forward, [blocks, rows, 6, width].
   at::Tensor modulation;

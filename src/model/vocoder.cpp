@@ -55,6 +55,7 @@ at::Tensor Vocoder::waveform(const Weights& weights, const SpectrumTables& table
   trunk.name = "vocoder";
   trunk.norm = weights[norm_];
   trunk.overwrite_gradients = weights.overwrite_trunk_gradients;
+  trunk.gradient_ready = weights.gradient_ready;
   for (const Block& block : blocks_) {
     Trunk::Block& added = trunk.blocks.emplace_back();
     added.ffn_norm = weights[block.norm], added.depthwise = weights[block.depthwise];

@@ -123,6 +123,7 @@ void Voice::add_condition() {
 Trunk Voice::trunk_of(const Weights& weights, const std::vector<Block>& blocks, bool modulated) const {
   Trunk trunk;
   trunk.overwrite_gradients = weights.overwrite_trunk_gradients;
+  trunk.gradient_ready = weights.gradient_ready;
   for (const Block& block : blocks) {
     trunk.blocks.push_back({weights[block.attention_in], weights[block.attention_out], weights[block.ffn_in],
                             weights[block.ffn_out], modulated ? at::Tensor() : weights[block.attention_norm],
@@ -278,6 +279,7 @@ at::Tensor Voice::encode_references(const Weights& weights, const at::Tensor& me
   at::add_out(normalised, at::scalar_tensor(-spec_.mel_mean / spec_.mel_std), mel, 1 / spec_.mel_std);
   Trunk trunk;
   trunk.overwrite_gradients = weights.overwrite_trunk_gradients;
+  trunk.gradient_ready = weights.gradient_ready;
   Trunk::Block& block = trunk.blocks.emplace_back();
   block.ffn_norm = weights[reference_.norm], block.ffn_in = weights[reference_.in];
   block.ffn_out = weights[reference_.out];

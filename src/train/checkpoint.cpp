@@ -96,8 +96,12 @@ void save_checkpoint(const fs::path& path, const CheckpointHeader& header, const
 }
 
 CheckpointHeader read_checkpoint_header(const fs::path& path) {
+  return checkpoint_header(path, read_checkpoint_metadata(path));
+}
+
+CheckpointHeader checkpoint_header(const fs::path& path, std::map<std::string, std::string> metadata) {
   CheckpointHeader header;
-  header.metadata = read_checkpoint_metadata(path);
+  header.metadata = std::move(metadata);
   const auto found = header.metadata.find("position");
   if (found == header.metadata.end()) {
     reject_input("checkpoint", "{} is not a checkpoint of a run", path.string(),

@@ -38,6 +38,8 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointHeader& 
                      const std::vector<ParameterGroup>& groups, const std::vector<OptimizerState>& states);
 
 CheckpointHeader read_checkpoint_header(const std::filesystem::path& path);
+// Of a file whose metadata were read. `path` is what an Error names.
+CheckpointHeader checkpoint_header(const std::filesystem::path& path, std::map<std::string, std::string> metadata);
 
 // Verified whole. The states have their buffers already, on any device.
 void load_checkpoint(const std::filesystem::path& path, const std::vector<ParameterGroup>& groups,

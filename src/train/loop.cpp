@@ -75,7 +75,7 @@ void Loop::train_on(BatchSource& source) {
     const bool epoch_ended = one_step(source);
     if (summary_.steps.this_session == 1) report_first_step();
     if (due(config().log_every)) begin_log(source.stats());
-    if (pending_ && parts_.step.values_arrived()) finish_log();
+    if (pending_ && log_is_due()) finish_log();
     const bool improved = validation_due(epoch_ended) && validate();
     if (due(config().sample_every)) sample();
     if (due(config().checkpoint_every) || improved) {
@@ -88,7 +88,7 @@ void Loop::train_on(BatchSource& source) {
 
 // A run that fails leaves the log line that it had begun.
 void Loop::keep_begun_log() {
-  if (!pending_) return;
+  if (!pending_ || (ranks() != nullptr && ranks()->sums_have_ended())) return;
   try {
     finish_log();
   } catch (const std::exception&) {  // the first failure is the one to report
@@ -102,7 +102,10 @@ TrainProgress Loop::progress() const {
 }
 
 void Loop::end() {
-  if (parts_.checkpoints.saved_step() != position_.step) save(false);
+  if (parts_.checkpoints.saved_step() != position_.step) {
+    if (ranks() != nullptr) check_same(*ranks(), parts_.step.states());
+    save(false);
+  }
   const auto lost = parts_.checkpoints.finish();
   if (position_.step >= parts_.plan.total_steps && sampled_step_ != position_.step) sample();
   log_replaced();
@@ -168,15 +171,15 @@ bool Loop::one_step(BatchSource& source) {
     const BatchLease batch = source.next(parts_.step.stream());
     meter_.waited_for_input(source.stats().consumer_waits_s - input_before_s);
     note_replaced(*batch);
-    TensorMap tensors = tensors_of(*batch, !parts_.plan.static_shapes);
+    TensorMap tensors = cut_tensors(*batch);
     check_signature(tensors, false);
     meter_.add_batch(*batch, tensors["mel"].size(0) * tensors["mel"].size(1));
-    meter_.begin_work(parts_.step.stream());
     if (ranks() != nullptr) {
       double stops = stop_ ? 1 : 0;
-      parts_.step.share(tensors, {&stops, 1});
+      parts_.step.share(tensors, batch->lengths, {&stops, 1});
       all_stop_ = all_stop_ || stops > 0;
     }
+    meter_.begin_work(parts_.step.stream());
     if (i == 0) parts_.step.begin(learning_rate_);
     parts_.step.add(tensors, noise_seed(config().seed, parts_.plan.batch_number(position_), false));
     if (++position_.batch == parts_.plan.training.batches_per_epoch()) {
@@ -192,6 +195,17 @@ bool Loop::one_step(BatchSource& source) {
   ++position_.step;
   ++summary_.steps.this_session;
   return epoch_ended;
+}
+
+// Without static shapes cut to the longest row that any rank has.
+TensorMap Loop::cut_tensors(const Batch& batch) const {
+  if (parts_.plan.static_shapes) return tensors_of(batch);
+  RowLength longest = longest_row(batch);
+  if (ranks() != nullptr) {
+    const std::vector<int64_t> of_all = ranks()->largest({longest.tokens, longest.mel_frames});
+    longest.tokens = static_cast<int32_t>(of_all[0]), longest.mel_frames = static_cast<int32_t>(of_all[1]);
+  }
+  return tensors_of(batch, longest);
 }
 
 void Loop::check_signature(const TensorMap& batch, bool validation) {
@@ -220,6 +234,11 @@ void Loop::begin_log(const LoaderStats& loader) {
   pending_->add_count("captures", "shapes/captures", captures());
   pending_->add_count("retraces", "shapes/retraces", monitor_.retraces());
   parts_.step.send_values();
+}
+
+// On several ranks after the same step, as what is logged may end the run.
+bool Loop::log_is_due() const {
+  return ranks() == nullptr ? parts_.step.values_arrived() : position_.step > pending_->step;
 }
 
 void Loop::finish_log() {
@@ -295,10 +314,10 @@ std::vector<double> Loop::evaluate() {
   for (uint64_t i = 0; i < plan.batches_per_epoch(); ++i) {
     const BatchLease batch = source->next(parts_.step.stream());
     note_replaced(*batch);
-    TensorMap tensors = tensors_of(*batch, !parts_.plan.static_shapes);
+    TensorMap tensors = cut_tensors(*batch);
     check_signature(tensors, true);
     auto frames = static_cast<double>(batch->valid_frames());
-    if (ranks() != nullptr) parts_.step.share(tensors, {&frames, 1});
+    if (ranks() != nullptr) parts_.step.share(tensors, batch->lengths, {&frames, 1});
     parts_.step.evaluate(tensors, noise_seed(config().seed, i, true), frames);
   }
   return parts_.step.end_evaluation();
@@ -360,7 +379,8 @@ void Loop::sample() {
 
 void Loop::save(bool best) {
   drain();
-  if (!writes()) return;
+  if (ranks() != nullptr) ranks()->check();
+  if (!writes()) return parts_.checkpoints.written_elsewhere(position_);
   const StepMeter::Pause pause(meter_);
   parts_.checkpoints.save(position_, best, [this](const std::string& text) { parts_.log.warn("{}", text); });
 }

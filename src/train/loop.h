@@ -55,8 +55,10 @@ class Loop {
   void share_feed(Feed& feed) const;
   void note_replaced(const Batch& batch);
   void log_replaced();
+  TensorMap cut_tensors(const Batch& batch) const;
   void check_signature(const TensorMap& batch, bool validation);
   void begin_log(const LoaderStats& loader);
+  bool log_is_due() const;
   void finish_log();
   TrainProgress progress() const;
   void drain();

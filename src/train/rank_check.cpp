@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "device/device.h"
 #include "settings/settings.h"
 #include "train/ranks.h"
 
@@ -9,8 +10,10 @@
 #include <array>
 
 #include <ATen/ATen.h>
+#include <ATen/Version.h>
 #include <ATen/core/grad_mode.h>
 #include <nlohmann/json.hpp>
+#include <torch/version.h>
 
 namespace myxtts {
 namespace {
@@ -48,17 +51,44 @@ RankFacts facts_of(const Config& config) {
   return facts;
 }
 
-RankFacts facts_of(const Corpus& corpus) {
-  const CorpusIndex& index = corpus.index;
-  const uint64_t lengths = hash_bytes(index.lengths().data(), index.lengths().size_bytes()),
-                 labels = hash_bytes(index.labels().data(), index.labels().size_bytes());
-  const CorpusSummary& summary = index.summary();
-  return {
-      {"the corpus", fmt::format("{} clips, {:.6f} s", index.size(), summary.seconds)},
-      {"the length of the corpus's clips", fmt::format("hash {:016x}", lengths)},
-      {"the speakers of the corpus's clips", fmt::format("hash {:016x}", labels)},
-      {"the log-mel of the corpus", fmt::format("{:.9g} on average, std {:.9g}", summary.mel_mean, summary.mel_std)},
-      {"the vocabulary of the corpus", fmt::format("{}", fmt::join(summary.symbols, ""))}};
+RankFacts facts_of(const Corpus& corpus, const Corpus* validation) {
+  RankFacts facts;
+  const auto add = [&](const std::string& name, const CorpusIndex& index) {
+    const uint64_t lengths = hash_bytes(index.lengths().data(), index.lengths().size_bytes()),
+                   labels = hash_bytes(index.labels().data(), index.labels().size_bytes());
+    const CorpusSummary& summary = index.summary();
+    facts.emplace_back(name, fmt::format("{} clips, {:.6f} s", index.size(), summary.seconds));
+    facts.emplace_back("the length of the clips of " + name, fmt::format("hash {:016x}", lengths));
+    facts.emplace_back("the speakers of the clips of " + name, fmt::format("hash {:016x}", labels));
+    facts.emplace_back("the log-mel of " + name,
+                       fmt::format("{:.9g} on average, std {:.9g}", summary.mel_mean, summary.mel_std));
+    facts.emplace_back("the vocabulary of " + name, fmt::format("{}", fmt::join(summary.symbols, "")));
+  };
+  add("the corpus", corpus.index);
+  constexpr const char* held_out = "the validation corpus";
+  if (validation != nullptr) {
+    add(held_out, validation->index);
+  } else {
+    facts.emplace_back(held_out, "none");
+  }
+  return facts;
+}
+
+RankFacts facts_of(const VoiceDescription& voice) {
+  const auto list = [](const std::vector<std::string>& names) {
+    return fmt::format("{}, hash {:016x}", names.size(), hash_text(fmt::format("{}", fmt::join(names, "\n")), 0));
+  };
+  return {{"the list of tokens",
+           fmt::format("{}, hash {:016x}", voice.vocabulary.size(), hash_text(voice.vocabulary.to_json(), 0))},
+          {"the list of speakers", list(voice.speakers)},
+          {"the list of languages", list(voice.languages)},
+          {"the language", voice.config.data.language},
+          {"the log-mel of the voice", fmt::format("{:.9g} on average, std {:.9g}", voice.mel_mean, voice.mel_std)}};
+}
+
+RankFacts facts_of_device(int device) {
+  return {{"libtorch", TORCH_VERSION},
+          {"the device", device < 0 ? "a CPU with " + at::get_cpu_capability() : device_name(device)}};
 }
 
 void check_same(Ranks& ranks, const std::vector<OptimizerState>& states) {
@@ -70,6 +100,15 @@ void check_same(Ranks& ranks, const std::vector<OptimizerState>& states) {
     }
   }
   check_same(ranks, RankFacts{{"the weights", fmt::format("hash {:016x}", hash)}});
+}
+
+std::optional<FoundCheckpoint> broadcast(Ranks& ranks, const std::optional<FoundCheckpoint>& found) {
+  const auto replace = nlohmann::json::error_handler_t::replace;  // a path may be no UTF-8
+  const std::string text = ranks.broadcast(
+      found ? nlohmann::json{found->first.string(), found->second}.dump(-1, ' ', false, replace) : std::string());
+  if (text.empty() || ranks.writes()) return found;
+  const nlohmann::json theirs = nlohmann::json::parse(text);
+  return FoundCheckpoint{theirs[0].get<std::string>(), theirs[1].get<std::map<std::string, std::string>>()};
 }
 
 void broadcast(Ranks& ranks, std::vector<OptimizerState>& states) {

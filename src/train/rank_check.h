@@ -3,8 +3,12 @@
 
 #include "corpus/corpus.h"
 #include "settings/config.h"
+#include "synth/voice_description.h"
 #include "train/optimizer.h"
 
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,10 +23,19 @@ void check_same(Ranks& ranks, const RankFacts& facts);
 
 // But for paths, and for how a machine loads its batches.
 RankFacts facts_of(const Config& config);
-RankFacts facts_of(const Corpus& corpus);
+// `validation` null: there is none.
+RankFacts facts_of(const Corpus& corpus, const Corpus* validation);
+// But for its settings.
+RankFacts facts_of(const VoiceDescription& voice);
+// What results depend on, of the machine and what is installed there. -1: a CPU.
+RankFacts facts_of_device(int device);
 
 // The weights and what the optimiser keeps of them, to the bit.
 void check_same(Ranks& ranks, const std::vector<OptimizerState>& states);
+
+// A checkpoint's path and metadata: rank 0 alone reads one, and all get what it found.
+using FoundCheckpoint = std::pair<std::filesystem::path, std::map<std::string, std::string>>;
+std::optional<FoundCheckpoint> broadcast(Ranks& ranks, const std::optional<FoundCheckpoint>& found);
 
 // Rank 0's.
 void broadcast(Ranks& ranks, std::vector<OptimizerState>& states);

@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include <sched.h>
+#include <unistd.h>
+
 namespace myxtts {
 namespace {
 
@@ -43,17 +46,16 @@ RankPlace from_torchrun(const Environment& variable) {
   }
   place.port = static_cast<uint16_t>(number_of(variable, "MASTER_PORT", 1, 65535));
   const bool one_machine = place.address == "localhost" || place.address.starts_with("127.") || place.address == "::1";
-  place.on_machine = one_machine ? place.count : 1;
+  if (one_machine) place.on_machine = place.count, place.local = place.rank;
   if (variable("LOCAL_WORLD_SIZE") != nullptr) {
     place.on_machine = static_cast<int>(number_of(variable, "LOCAL_WORLD_SIZE", 1, place.count));
+    place.local = place.rank % place.on_machine;
   }
-  place.local = place.rank % place.on_machine;
   if (variable("LOCAL_RANK") != nullptr) {
     place.local = static_cast<int>(number_of(variable, "LOCAL_RANK", 0, most_ranks));
   }
   place.store_is_served = text_of(variable, {"TORCHELASTIC_USE_AGENT_STORE"}) == "True";
-  const std::string attempt = text_of(variable, {"TORCHELASTIC_RESTART_COUNT"});
-  if (!attempt.empty()) place.attempt = attempt;
+  place.run = text_of(variable, {"TORCHELASTIC_RUN_ID"});
   return place;
 }
 
@@ -73,9 +75,7 @@ RankPlace from_slurm(const Environment& variable) {
   if (variable("SLURM_LOCALID") != nullptr) {
     place.local = static_cast<int>(number_of(variable, "SLURM_LOCALID", 0, most_ranks));
   }
-  // "4(x2),3": so many tasks on each machine. The first number is right where machines are alike.
-  place.on_machine = std::atoi(text_of(variable, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}).c_str());
-  place.on_machine = std::max(place.on_machine, place.local + 1);
+  if (text_of(variable, {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}) == "1") place.on_machine = place.count;
   place.address = text_of(variable, {"MASTER_ADDR"});
   if (place.address.empty()) {
     place.address = first_machine(text_of(variable, {"SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST"}));
@@ -85,8 +85,13 @@ RankPlace from_slurm(const Environment& variable) {
     reject_input("ranks", "Slurm names no machine of rank 0", way_out("set MASTER_ADDR to its address"));
   }
   constexpr int first_port = 20000, ports = 10000;
-  const int job = std::atoi(text_of(variable, {"SLURM_JOB_ID"}).c_str());
-  place.port = static_cast<uint16_t>(first_port + job % ports);
+  constexpr int steps_apart = 1000;  // steps of a job may run at the same time
+  const std::string job = text_of(variable, {"SLURM_JOB_ID"}),
+                    step = text_of(variable, {"SLURM_STEP_ID", "SLURM_STEPID"});
+  place.run = job + "." + step;
+  place.port = static_cast<uint16_t>(
+      first_port +
+      (std::strtoul(job.c_str(), nullptr, 10) + std::strtoul(step.c_str(), nullptr, 10) * steps_apart) % ports);
   if (variable("MASTER_PORT") != nullptr) {
     place.port = static_cast<uint16_t>(number_of(variable, "MASTER_PORT", 1, 65535));
   }
@@ -119,6 +124,39 @@ std::optional<RankPlace> find_rank(const Environment& variable) {
 
 std::optional<RankPlace> find_rank() {
   return find_rank([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+RankHome own_home() {
+  RankHome home;
+  char name[256] = {};
+  if (::gethostname(name, sizeof(name) - 1) == 0) home.machine = name;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (::sched_getaffinity(0, sizeof(cores), &cores) != 0) return home;
+  for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &cores)) continue;
+    home.cores.resize(core, '0');
+    home.cores += '1';
+  }
+  return home;
+}
+
+Neighbours neighbours(const std::vector<RankHome>& homes, size_t rank) {
+  const RankHome& own = homes[rank];
+  const auto shares_cores = [&](const RankHome& other) {
+    for (size_t core = 0; core < std::min(own.cores.size(), other.cores.size()); ++core) {
+      if (own.cores[core] == '1' && other.cores[core] == '1') return true;
+    }
+    return own.cores.empty() || other.cores.empty();
+  };
+  Neighbours found;
+  for (size_t other = 0; other < homes.size(); ++other) {
+    if (homes[other].machine != own.machine) continue;
+    ++found.on_machine;
+    found.before += other < rank ? 1 : 0;
+    found.on_cores += shares_cores(homes[other]) ? 1 : 0;
+  }
+  return found;
 }
 
 }  // namespace myxtts

@@ -29,6 +29,9 @@ class RunCheckpoints {
   // written; if that was the best so far, the position's best validation is forgotten.
   void save(RunPosition& position, bool best, const std::function<void(const std::string&)>& warn);
 
+  // By rank 0, at this position.
+  void written_elsewhere(const RunPosition& position) { saved_step_ = position.step; }
+
   // Waits for the last one; why it could not be written, if so.
   std::optional<std::string> finish();
 

@@ -2,6 +2,7 @@
 
 #include "base/workers.h"
 #include "model/cpu_products.h"
+#include "train/device_sum.h"
 #include "train/ranks.h"
 #include "train/step_inspector.h"
 
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
 namespace myxtts {
@@ -44,9 +46,18 @@ TrainingStep::TrainingStep(const Trainable& trainable, const StepSettings& setti
   if (stream_) readout_.arrival = std::make_unique<DeviceEvent>(settings.device.index());
   evaluation_.sums = at::zeros({losses + static_cast<int64_t>(trainable.measures().size())}, floats);
   evaluation_.weight = at::zeros({}, floats);
-  size_t cores = available_cores();
-  if (settings.ranks != nullptr) cores /= static_cast<size_t>(settings.ranks->place().on_machine);
-  if (!gpu && !settings.policy.inspect && cores > 1) workers_ = std::make_unique<RowWorkers>(cores);
+  const size_t sharing = settings.ranks != nullptr ? static_cast<size_t>(settings.ranks->place().on_cores) : 1,
+               cores = std::max<size_t>(1, available_cores() / sharing);
+  if (sharing > 1) at::set_num_threads(std::min(at::get_num_threads(), static_cast<int>(cores)));
+  if (settings.device_sum != nullptr && settings.accumulation == 1) {
+    for (Weights& weights : weights_) {
+      GradientBuckets& buckets =
+          *buckets_.emplace_back(std::make_unique<GradientBuckets>(*settings.device_sum, weights.gradients));
+      weights.gradient_ready = [&buckets](const at::Tensor& gradient) { buckets.ready(gradient); };
+    }
+  }
+  if (!gpu && !settings.policy.inspect && cores > 1 && settings.device_sum == nullptr)
+    workers_ = std::make_unique<RowWorkers>(cores);
   if (settings.policy.capture) captured_.capturer = make_graph_capturer(settings.device.index());
 }
 
@@ -87,7 +98,16 @@ std::vector<at::Tensor> TrainingStep::losses(size_t group, const std::vector<Wei
 
 void TrainingStep::add_gradient(size_t group, const TensorMap& batch, const TensorMap& noise) {
   if (add_gradient_of_parts(group, batch, noise)) return;
-  add_losses(group, stacked(losses(group, weights_, batch, noise, true)));
+  if (buckets_.empty()) return add_losses(group, stacked(losses(group, weights_, batch, noise, true)));
+  GradientBuckets& buckets = *buckets_[group];
+  buckets.begin();
+  try {
+    add_losses(group, stacked(losses(group, weights_, batch, noise, true)));
+    buckets.finish();
+  } catch (...) {
+    buckets.drop();
+    throw;
+  }
 }
 
 void TrainingStep::add_losses(size_t group, const at::Tensor& losses) {
@@ -139,6 +159,7 @@ void TrainingStep::add_evaluation(const TensorMap& batch, const TensorMap& noise
 
 void TrainingStep::apply_gradient(size_t group) {
   const at::NoGradGuard no_gradients;
+  if (settings_.device_sum != nullptr && buckets_.empty()) settings_.device_sum->sum(weights_[group].gradients);
   const auto update = settings_.policy.fused && settings_.device.is_cuda() ? update_weights_fused : update_weights;
   OptimizerState& state = states_[group];
   const at::Tensor norm =
@@ -160,6 +181,10 @@ void TrainingStep::capture(const std::vector<StepSignature>& shapes) {
     return std::pair(!shape.validation, shape.rows * shape.mel_frames);
   });
   for (const StepSignature& shape : longest_first) captured(shape);
+  // NCCL connects with the first sum, which no capture can hold. These gradients are zero.
+  if (settings_.device_sum != nullptr && buckets_.empty()) {
+    for (const Weights& weights : weights_) settings_.device_sum->sum(weights.gradients);
+  }
   for (size_t group = captured_.updates.size(); group < groups_.size(); ++group) {
     captured_.updates.push_back(captured_.capturer->capture([&] { apply_gradient(group); }));
   }
@@ -184,7 +209,7 @@ TrainingStep::CapturedShape& TrainingStep::captured(const StepSignature& shape) 
   made.batch = trainable_.example(shape, settings_.device);
   if (settings_.ranks != nullptr) {
     made.batch.rows = settings_.ranks->rows();
-    for (const auto& [name, count] : trainable_.counts(made.batch)) made.batch.add(name, count);
+    for (const auto& [name, count] : trainable_.counts({})) made.batch.add(name, at::ones({}, count_options()));
   }
   made.noise = trainable_.make_noise(made.batch);
   trainable_.draw_noise(made.noise, seeded_generator(settings_.device, 1), made.batch.rows);
@@ -204,17 +229,18 @@ TrainingStep::CapturedShape& TrainingStep::captured(const StepSignature& shape) 
   return made;
 }
 
-void TrainingStep::share(TensorMap& batch, std::span<double> also) {
+void TrainingStep::share(TensorMap& batch, std::span<const RowLength> rows, std::span<double> also) {
   Ranks& ranks = *settings_.ranks;
-  const TensorMap counts = trainable_.counts(batch);
+  const Trainable::Counts counts = trainable_.counts(rows);
   std::vector<double> numbers(also.begin(), also.end());
-  for (const auto& [name, count] : counts) numbers.push_back(count.item<double>());
+  for (const auto& [name, count] : counts) numbers.push_back(static_cast<double>(count));
   at::Tensor message = at::tensor(numbers, at::kDouble);
   ranks.sum(message);
   const double* summed = message.const_data_ptr<double>();
   std::copy_n(summed, also.size(), also.begin());
   summed += also.size();
-  for (const auto& [name, count] : counts) batch.add(name, at::full_like(count, *summed++));
+  for (const auto& [name, count] : counts)
+    batch.add(name, at::full({}, static_cast<int64_t>(*summed++), count_options()));
   batch.rows = ranks.rows();
 }
 
@@ -242,7 +268,7 @@ void TrainingStep::add(const TensorMap& batch, uint64_t seed) {
 }
 
 void TrainingStep::update_group(size_t group) {
-  if (settings_.ranks != nullptr) settings_.ranks->sum(weights_[group].gradients);
+  if (settings_.ranks != nullptr && settings_.device_sum == nullptr) settings_.ranks->sum(weights_[group].gradients);
   if (group < captured_.updates.size()) {
     captured_.updates[group]->replay();
   } else {
@@ -278,7 +304,7 @@ StepValues TrainingStep::values() { return values_from(values_of_all_ranks().cpu
 at::Tensor TrainingStep::values_of_all_ranks() const {
   if (settings_.ranks == nullptr) return readout_.values;
   at::Tensor values = readout_.values.clone(), losses = values.narrow(0, 0, readout_.sums.size(0));
-  settings_.ranks->sum(losses);
+  settings_.device_sum != nullptr ? settings_.device_sum->sum(losses) : settings_.ranks->sum(losses);
   return values;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "model/capture.h"
+#include "train/gradient_buckets.h"
 #include "train/metrics.h"
 #include "train/optimizer.h"
 #include "train/retrace_monitor.h"
@@ -19,14 +20,16 @@
 
 namespace myxtts {
 
+class DeviceSum;
 class Ranks;
 
 struct StepSettings {
   at::Device device = at::kCPU;
   StepPolicy policy;
-  int64_t accumulation = 1;  // batches per update
-  uint64_t seed = 1;         // of the initial weights
-  Ranks* ranks = nullptr;    // that have the other rows of each batch; null: there are none
+  int64_t accumulation = 1;         // batches per update
+  uint64_t seed = 1;                // of the initial weights
+  Ranks* ranks = nullptr;           // that have the other rows of each batch; null: there are none
+  DeviceSum* device_sum = nullptr;  // sums gradients over the ranks on the device; null: `ranks` does, in host memory
 };
 
 // What a step reports, read from the device late and asynchronously.
@@ -48,8 +51,8 @@ class TrainingStep {
   int64_t captures() const { return static_cast<int64_t>(captured_.shapes.size()); }
 
   // Makes the rows of this rank a part of the batch that all ranks have together. `also`: numbers to be summed over the
-  // ranks in the same message.
-  void share(TensorMap& batch, std::span<double> also);
+  // ranks in the same message. Does not wait for the device.
+  void share(TensorMap& batch, std::span<const RowLength> rows, std::span<double> also);
 
   // A step: begin, add a batch (as many as are accumulated), update. What is random in a batch follows from `seed`
   // alone. Gradients are summed over the ranks before an update.
@@ -116,6 +119,7 @@ class TrainingStep {
   void add_evaluation(const TensorMap& batch, const TensorMap& noise);
   void apply_gradient(size_t group);
   void update_group(size_t group);
+  at::TensorOptions count_options() const { return at::TensorOptions(at::kLong).device(settings_.device); }
   bool updates_early(size_t group) const { return settings_.accumulation == 1 && group + 1 < groups_.size(); }
   at::Tensor values_of_all_ranks() const;
   StepValues values_from(const at::Tensor& host) const;
@@ -135,6 +139,8 @@ class TrainingStep {
   // On a CPU: threads for parts of a batch's rows, and what all but the first of them add their gradients to.
   std::unique_ptr<RowWorkers> workers_;
   std::vector<std::vector<Weights>> of_worker_;
+  // With `device_sum`, per group; none if batches are accumulated, whose gradients are summed before the update.
+  std::vector<std::unique_ptr<GradientBuckets>> buckets_;
   Captured captured_;
 };
 

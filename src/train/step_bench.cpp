@@ -1,8 +1,10 @@
 #include "train/step_bench.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "plan/reference_plan.h"
 #include "plan/shapes.h"
+#include "train/device_sum.h"
 #include "train/kernel_profile.h"
 #include "train/memory_plan.h"
 #include "train/step.h"
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include <ATen/ATen.h>
@@ -121,9 +124,16 @@ class Marks {
 
 // Steps on `batch`, captured and warmed up before.
 StepTimes measure(const Trainable& trainable, const TensorMap& batch, const StepBench& bench) {
-  const StepSettings settings = bench_settings(bench);
+  StepSettings settings = bench_settings(bench);
   const bool gpu = bench.device >= 0;
   const uint64_t free_before = gpu ? device_memory(bench.device).free_bytes : 0;
+  std::unique_ptr<DeviceSum> sum;
+  if (bench.reduce) {
+    if (device_sum_library().empty()) reject_input("bench", "there is no NCCL here", way_out("leave --reduce out"));
+    constexpr double patience_s = 60;
+    sum = make_device_sum(make_device_sum_id(), 0, 1, bench.device, patience_s);
+    settings.device_sum = sum.get();
+  }
   TrainingStep step(trainable, settings);
   StepTimes times;
   const Stopwatch capturing;

@@ -20,6 +20,7 @@ struct StepBench {
   int64_t speakers = 0;        // above 0: a voice conditioned on so many, with references
   bool convolutions = true;    // false: the model of version 0.1, attention alone and no dropout
   int64_t encoder_blocks = 0;  // 0: as the size says
+  bool reduce = false;         // on a GPU: NCCL sums the gradients of one rank within the step
 };
 
 // Of one kernel in a step.

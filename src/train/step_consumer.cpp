@@ -51,7 +51,8 @@ struct StepConsumer::State {
   }
 
   void take(const Batch& batch) {
-    const TensorMap tensors = tensors_of(batch, !config.data.pad_to_fixed_length);
+    const TensorMap tensors =
+        config.data.pad_to_fixed_length ? tensors_of(batch) : tensors_of(batch, longest_row(batch));
     const StepSignature signature = signature_of(tensors, false);
     shapes.insert(signature);
     if (auto changed = monitor.see(signature)) changes.push_back(*std::move(changed));

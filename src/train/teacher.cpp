@@ -35,7 +35,7 @@ TeacherMels teacher_mels(const std::filesystem::path& checkpoint, const Corpus& 
     for (uint64_t number = 0; number < plan.batches_per_epoch(); ++number) {
       const BatchLease batch = make_batch(builder, plan.batch(0, number), static_cast<size_t>(available_cores()));
       TensorMap tensors;
-      for (const auto& [name, tensor] : tensors_of(*batch, false)) tensors.add(name, tensor.to(device));
+      for (const auto& [name, tensor] : tensors_of(*batch)) tensors.add(name, tensor.to(device));
       // A known speaker is spoken as it will be: by its row of the table.
       if (tensors.contains("reference_lengths")) tensors["reference_lengths"].zero_();
       TensorMap noise = teacher.make_noise(tensors);

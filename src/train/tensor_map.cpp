@@ -45,16 +45,21 @@ void TensorMap::copy_from(const TensorMap& other) {
   for (auto& [type, tensors] : by_type) at::_foreach_copy_(tensors.first, tensors.second, /*non_blocking=*/true);
 }
 
-TensorMap tensors_of(const Batch& batch, bool dynamic) {
-  int64_t tokens = 1, frames = 1;
+RowLength longest_row(const Batch& batch) {
+  RowLength longest{1, 1};
   for (const RowLength& row : batch.lengths) {
-    tokens = std::max<int64_t>(tokens, row.tokens), frames = std::max<int64_t>(frames, row.mel_frames);
+    longest.tokens = std::max(longest.tokens, row.tokens);
+    longest.mel_frames = std::max(longest.mel_frames, row.mel_frames);
   }
+  return longest;
+}
+
+TensorMap tensors_of(const Batch& batch, const std::optional<RowLength>& longest) {
   TensorMap tensors;
   for (const Array& array : batch.arrays) {
     at::Tensor tensor = tensor_of(array);
-    if (dynamic && array.name == "tokens") tensor = tensor.narrow(1, 0, tokens).contiguous();
-    if (dynamic && array.name == "mel") tensor = tensor.narrow(1, 0, frames).contiguous();
+    if (longest && array.name == "tokens") tensor = tensor.narrow(1, 0, longest->tokens).contiguous();
+    if (longest && array.name == "mel") tensor = tensor.narrow(1, 0, longest->mel_frames).contiguous();
     tensors.add(array.name, std::move(tensor));
   }
   return tensors;

@@ -5,6 +5,7 @@
 #include "model/dropout.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,9 +39,11 @@ class TensorMap {
   std::vector<std::pair<std::string, at::Tensor>> items_;
 };
 
-// The batch's arrays as tensors, without a copy: valid while the lease is held. `dynamic`: cut to the longest row,
-// which copies.
-TensorMap tensors_of(const Batch& batch, bool dynamic);
+// The batch's arrays as tensors, without a copy: valid while the lease is held. `longest`: cut to such a row, which
+// copies.
+TensorMap tensors_of(const Batch& batch, const std::optional<RowLength>& longest = std::nullopt);
+
+RowLength longest_row(const Batch& batch);  // at least a token and a frame
 
 // For drawing on that device: the same numbers for the same seed.
 at::Generator seeded_generator(at::Device device, uint64_t seed);

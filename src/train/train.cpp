@@ -9,6 +9,7 @@
 #include "model/torch_device.h"
 #include "settings/config_file.h"
 #include "synth/voice_file.h"
+#include "train/device_sum.h"
 #include "train/fit_settings.h"
 #include "train/loop.h"
 #include "train/rank_check.h"
@@ -41,12 +42,18 @@ fs::path run_folder(const TrainingConfig& config) {
   return folder.has_filename() ? folder : folder.parent_path();  // it was given with a slash at its end
 }
 
-std::optional<Resumed> find_checkpoint(const fs::path& folder, const TrainListener& listener) {
-  const auto newest = newest_checkpoint(folder, [&](const std::string& text) {
-    if (listener.warn) listener.warn(text);
-  });
-  if (!newest) return std::nullopt;
-  return Resumed{*newest, read_checkpoint_header(*newest)};
+// `ranks` may be null. Rank 0 alone reads checkpoints.
+std::optional<Resumed> find_checkpoint(const fs::path& folder, Ranks* ranks, const TrainListener& listener) {
+  std::optional<FoundCheckpoint> found;
+  if (ranks == nullptr || ranks->writes()) {
+    const auto newest = newest_checkpoint(folder, [&](const std::string& text) {
+      if (listener.warn) listener.warn(text);
+    });
+    if (newest) found.emplace(*newest, read_checkpoint_metadata(*newest));
+  }
+  if (ranks != nullptr) found = broadcast(*ranks, found);
+  if (!found) return std::nullopt;
+  return Resumed{found->first, checkpoint_header(found->first, found->second)};
 }
 
 // The voice that is trained. The corpus's mel statistics are part of it: a resumed run keeps those that its weights
@@ -188,11 +195,13 @@ struct OwnFolder {
   std::optional<fs::path> aside;
 };
 
-void check_same_run(Ranks& ranks, const RunPlan& plan, const std::optional<Resumed>& resumed) {
+// A folder that is not shared would be found out when another rank becomes rank 0, in a later session.
+void check_same_run(Ranks& ranks, const RunPlan& plan, const fs::path& folder, const std::optional<Resumed>& resumed) {
+  const fs::path newest = resumed ? resumed->checkpoint.filename() : fs::path("none");
   check_same(ranks, RankFacts{{"the plan of batches", fmt::format("hash {:016x}", plan.hash)},
                               {"the number of steps", fmt::format("{}", plan.total_steps)},
                               {"the newest checkpoint",
-                               resumed ? fmt::format("of step {}", resumed->header.position.step) : "none"}});
+                               !resumed || fs::exists(folder / newest) ? newest.string() : "not to be seen"}});
 }
 
 TrainSummary run(const TrainInput& input, const TrainListener& listener, const std::atomic<bool>& stop) {
@@ -210,8 +219,8 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   if (input.ranks != nullptr) input.ranks->wait_for_all();
   CheckpointFolder checkpoints(folder, training.keep_checkpoints);
   if (writes) remove_leftovers(folder);
-  const std::optional<Resumed> resumed = find_checkpoint(folder, listener);
-  if (input.ranks != nullptr) check_same_run(*input.ranks, plan, resumed);
+  const std::optional<Resumed> resumed = find_checkpoint(folder, input.ranks, listener);
+  if (input.ranks != nullptr) check_same_run(*input.ranks, plan, folder, resumed);
 
   StepSettings settings;
   settings.device = device;
@@ -221,12 +230,16 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
   settings.ranks = input.ranks;
   const VoiceDescription description = describe(input, resumed);
   const std::unique_ptr<Trainable> trainable = make_trainable(input, description, settings, listener);
+  if (input.ranks != nullptr && training.rank_sum == "nccl") {
+    input.ranks->sum_on_devices(number);
+    settings.device_sum = input.ranks->device_sum();
+  }
   TrainingStep step(*trainable, settings);
-  if (resumed) {
+  if (resumed && writes) {
     load_checkpoint(resumed->checkpoint, step.groups(), step.states());
     step.reload();
   }
-  const std::optional<TakenOver> taken = resumed ? std::nullopt : begin_with(input, description, step);
+  const std::optional<TakenOver> taken = resumed || !writes ? std::nullopt : begin_with(input, description, step);
   if (input.ranks != nullptr) {
     broadcast(*input.ranks, step.states());
     step.reload();
@@ -241,8 +254,9 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
              begin_step, writes, listener);
   if (own && own->aside) log.say("the earlier run is now in {}", own->aside->string());
   if (rank_count > 1) {
-    log.say("{} ranks share the rows of every batch; Gloo sums their gradients{}", rank_count,
-            device.is_cpu() ? "" : " in host memory");
+    log.say("{} ranks share the rows of every batch; {}", rank_count,
+            settings.device_sum != nullptr ? device_sum_library() + " sums their gradients within the step"
+                                           : "Gloo sums their gradients in host memory");
   }
   const int64_t parameters = step.groups().back().layout->parameters();  // of a vocoder those that are kept
   log.say("{} {} of {:.1f} million parameters on {} in {}", input.config.model.size, training.target,

@@ -17,6 +17,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Generator.h>
@@ -58,9 +59,10 @@ class Trainable {
   virtual TensorMap make_noise(const TensorMap& batch) const = 0;
   virtual void draw_noise(TensorMap& noise, at::Generator generator, const RowPlace& rows) const = 0;
 
-  // What losses divide by: scalars. Of rows of a larger batch they are summed over all of it and added to the rows'
-  // arrays, so that the losses and gradients of all rows add up to the whole batch's.
-  virtual TensorMap counts(const TensorMap& batch) const = 0;
+  // What losses divide by, from what the host knows of the rows. Of rows of a larger batch they are summed over all of
+  // it and added to the rows' arrays, so that the losses and gradients of all rows add up to the whole batch's.
+  using Counts = std::vector<std::pair<std::string, int64_t>>;
+  virtual Counts counts(std::span<const RowLength> rows) const = 0;
 
   // The losses of one group, float scalars in the order of its names. `weights` has an entry per group. With `inspect`
   // every intermediate result is shown to it.

@@ -157,7 +157,9 @@ std::vector<at::Tensor> VocoderTrainable::losses(size_t group, std::span<const W
   return {mel_weight * mel + adversarial + features, mel, adversarial, features};
 }
 
-TensorMap VocoderTrainable::counts(const TensorMap& batch) const { return {{"whole_clips", has_clip(batch).sum()}}; }
+Trainable::Counts VocoderTrainable::counts(std::span<const RowLength> rows) const {
+  return {{"whole_clips", std::ranges::count_if(rows, [](const RowLength& row) { return row.mel_frames > 0; })}};
+}
 
 std::vector<at::Tensor> VocoderTrainable::measure(std::span<const Weights> weights, const TensorMap& batch,
                                                   const TensorMap& /*noise*/) const {

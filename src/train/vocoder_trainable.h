@@ -30,7 +30,7 @@ class VocoderTrainable : public Trainable {
   TensorMap example(const StepSignature& shape, at::Device device) const override;
   TensorMap make_noise(const TensorMap&) const override { return {}; }
   void draw_noise(TensorMap&, at::Generator, const RowPlace&) const override {}
-  TensorMap counts(const TensorMap& batch) const override;
+  Counts counts(std::span<const RowLength> rows) const override;
   std::vector<at::Tensor> losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
                                  const TensorMap& noise, const Inspect& inspect) const override;
   std::vector<std::string> measures() const override { return {"mel_distance", "loudness_distance"}; }

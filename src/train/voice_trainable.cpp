@@ -92,8 +92,10 @@ void VoiceTrainable::draw_noise(TensorMap& noise, at::Generator generator, const
   noise["dropout"].random_(generator);
 }
 
-TensorMap VoiceTrainable::counts(const TensorMap& batch) const {
-  return {{"whole_tokens", batch["text_lengths"].sum()}, {"whole_frames", batch["mel_lengths"].sum()}};
+Trainable::Counts VoiceTrainable::counts(std::span<const RowLength> rows) const {
+  int64_t tokens = 0, frames = 0;
+  for (const RowLength& row : rows) tokens += row.tokens, frames += row.mel_frames;
+  return {{"whole_tokens", tokens}, {"whole_frames", frames}};
 }
 
 // Validation runs without gradients, without dropout and with every condition.
@@ -119,8 +121,10 @@ std::vector<Trainable::Part> VoiceTrainable::divided(const TensorMap& batch, con
                                                      int64_t most) const {
   const int64_t rows = batch["mel"].size(0);
   const int64_t parts = std::min(most, batch.contains("reference") ? batch["reference"].size(0) : rows);
-  const bool shared = batch.contains("whole_frames");  // among ranks
-  const TensorMap counted = shared ? TensorMap() : counts(batch);
+  TensorMap counted;
+  if (!batch.contains("whole_frames")) {  // not shared among ranks
+    counted = {{"whole_tokens", batch["text_lengths"].sum()}, {"whole_frames", batch["mel_lengths"].sum()}};
+  }
   std::vector<Part> divided;
   for (int64_t part = 0; part < parts; ++part) {
     const auto rows_of = [&](const at::Tensor& tensor, int64_t dimension) {
@@ -165,7 +169,7 @@ Samples VoiceTrainable::samples(std::span<const Weights> weights, const Corpus& 
   const CorpusClip clip = corpus.clip(batch->clips.front());
   const int64_t tokens = batch->lengths[0].tokens, frames = batch->lengths[0].mel_frames;
   TensorMap one;
-  for (const auto& [name, tensor] : tensors_of(*batch, false)) one.add(name, tensor.to(device));
+  for (const auto& [name, tensor] : tensors_of(*batch)) one.add(name, tensor.to(device));
   TensorMap noise = make_noise(one);
   draw_noise(noise, seeded_generator(device, 1), {});
   const VoiceLosses losses = voice_.losses(weights.front(), voice_batch(one), flow_noise(noise));

@@ -20,7 +20,7 @@ class VoiceTrainable : public Trainable {
   TensorMap example(const StepSignature& shape, at::Device device) const override;
   TensorMap make_noise(const TensorMap& batch) const override;
   void draw_noise(TensorMap& noise, at::Generator generator, const RowPlace& rows) const override;
-  TensorMap counts(const TensorMap& batch) const override;
+  Counts counts(std::span<const RowLength> rows) const override;
   std::vector<at::Tensor> losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
                                  const TensorMap& noise, const Inspect& inspect) const override;
   std::vector<Part> divided(const TensorMap& batch, const TensorMap& noise, int64_t most) const override;

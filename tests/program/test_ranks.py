@@ -209,6 +209,41 @@ def test_a_rank_that_is_killed_ends_the_others_with_its_name_and_a_restart_resum
     assert_same_losses(run, few, FEW)
 
 
+def test_ranks_meet_although_their_machines_count_restarts_differently(tiny, few):
+    """In a store that outlives ranks, as torchrun's does: what an earlier attempt left is in it."""
+    TCPStore = pytest.importorskip("torch.distributed").TCPStore
+    store = TCPStore("127.0.0.1", free_port(), is_master=True, wait_for_workers=False)
+    run = tiny / "restarts"
+    for attempt in range(2):
+        ranks = start(arguments(tiny, run, steps=FEW, config="impatient.yaml"), 2, port=store.port, TORCHELASTIC_USE_AGENT_STORE="True",
+                      prefix=lambda rank: ["env", f"TORCHELASTIC_RESTART_COUNT={attempt * rank}"])
+        if attempt == 0:
+            wait_for(run / "step-00000004.safetensors", ranks)
+            for rank in ranks:
+                rank.kill()
+                rank.wait()
+        else:
+            finish(ranks)
+    assert_same_losses(run, few, FEW)
+
+
+def test_rank_0_alone_reads_checkpoints(tiny, few):
+    run, other = tiny / "read", tiny / "unread"
+    command = lambda rank: arguments(tiny, other if rank else run, steps=FEW, config="few.yaml")
+    ranks = start(command, 2)
+    wait_for(run / "step-00000004.safetensors", ranks)
+    for rank in ranks:
+        rank.kill()
+        rank.wait()
+    other.mkdir(exist_ok=True)
+    for file in run.glob("step-*"):
+        (other / file.name).touch()  # not one that could be read
+    finish(start(command, 2))
+    assert_same_losses(run, few, FEW)
+    for error in finish(start(command, 2), status=2):
+        assert "the newest checkpoint of rank 1 is not to be seen, of rank 0 step-00000012.safetensors" in error
+
+
 def test_torchrun_restarts_what_is_killed(tiny, few, torchrun):
     run = tiny / "restarted"
     group = subprocess.Popen([*torchrun("--max-restarts", "1", "--monitor-interval", "0.5"), *arguments(tiny, run, steps=FEW, config="few.yaml")],
@@ -238,6 +273,28 @@ def test_a_frozen_rank_is_named_after_the_timeout(tiny):
     assert "error: [ranks] rank 0 of 2 no longer answers" in error
 
 
+def test_a_rank_that_freezes_before_a_barrier_is_named_after_the_timeout(tiny):
+    """At a barrier others wait as long as rank 0 needs to index a corpus, but only for ranks whose hearts beat."""
+    corpus, run = copy_corpus(tiny, "unindexed"), tiny / "barrier"
+    rows = [row.split("|", 1) for row in (corpus / "metadata.csv").read_text().splitlines()]
+    copies = [(f"{clip}_{i}", clip, row) for i in range(60) for clip, row in rows]
+    for name, clip, _ in copies:
+        os.link(corpus / "wavs" / f"{clip}.wav", corpus / "wavs" / f"{name}.wav")
+    (corpus / "metadata.csv").write_text("".join(f"{name}|{row}\n" for name, _, row in copies))
+    ranks = start(arguments(tiny, run, config="hasty.yaml", corpus="unindexed"), 2)
+    wait_for(corpus / ".myxtts", ranks)
+    ranks[1].send_signal(signal.SIGSTOP)
+    (error,) = finish(ranks[:1], status=1)
+    ranks[1].kill()
+    assert "error: [ranks] rank 1 of 2 no longer answers" in error
+    assert not list(run.glob("step-*"))
+
+
+def copy_corpus(tiny, name):
+    shutil.copytree(tiny / "corpus", tiny / name, ignore=shutil.ignore_patterns(".*"))
+    return tiny / name
+
+
 def refused(tiny, run, sentence, more=lambda rank: [], prefix=lambda rank: [], corpora=("corpus", "corpus")):
     ranks = start(lambda rank: arguments(tiny, run, steps=2, corpus=corpora[rank]), 2, more=more, prefix=prefix)
     errors = [process.communicate(timeout=HANG_S)[1] for process in ranks]
@@ -249,11 +306,16 @@ def refused(tiny, run, sentence, more=lambda rank: [], prefix=lambda rank: [], c
 
 def test_ranks_that_differ_are_refused_with_the_difference(tiny, myxtts):
     refused(tiny, tiny / "lr", "training.learning_rate of rank 1 is 0.002, of rank 0 0.0003", more=lambda rank: ["--lr", 0.002] if rank else [])
-    other = tiny / "other-corpus"
-    shutil.copytree(tiny / "corpus", other, ignore=shutil.ignore_patterns(".*"))
+    other = copy_corpus(tiny, "other-corpus")
     rows = (other / "metadata.csv").read_text().splitlines()
     (other / "metadata.csv").write_text("\n".join(rows[:-1]) + "\n")
     refused(tiny, tiny / "data", "the corpus of rank 1 is 39 clips", corpora=("corpus", "other-corpus"))
+    refused(tiny, tiny / "validated", "the validation corpus of rank 1 is 39 clips", more=lambda rank: ["--val-data", (tiny / "corpus", other)[rank]])
+    refused(tiny, tiny / "validating", "the validation corpus of rank 1 is none", more=lambda rank: [] if rank else ["--val-data", other])
+    (other / "metadata.csv").write_text("\n".join(rows).replace("speaker1", "speaker9") + "\n")
+    refused(tiny, tiny / "speakers", "the list of speakers of rank 1 is 2, hash", corpora=("corpus", "other-corpus"))
+    refused(tiny, tiny / "reset", "--reset-training of rank 1 is given, of rank 0 not given", more=lambda rank: ["--reset-training"] if rank else [])
+    refused(tiny, tiny / "cpu", "the device of rank 1 is a CPU with DEFAULT", prefix=lambda rank: ["env", "ATEN_CPU_CAPABILITY=default"] if rank else [])
     version = myxtts("--version").stdout.split()[-1].encode()
     newer = tiny / "newer-myxtts"
     newer.write_bytes(BINARY.read_bytes().replace(b"\0" + version + b"\0", b"\0" + version[:-1] + b"9\0"))
@@ -280,6 +342,36 @@ def test_a_missing_variable_is_named(tiny, myxtts):
     for given, sentence in (({"RANK": "0"}, "WORLD_SIZE is 2, but MASTER_ADDR is not set"), ({"RANK": "2"}, "RANK is '2'"), ({}, "RANK is ''")):
         done = subprocess.run(arguments(tiny, tiny / "none"), text=True, capture_output=True, env={**ALONE, "WORLD_SIZE": "2", **given})
         assert done.returncode == 2 and sentence in done.stderr, done.stderr
+
+
+def test_lengths_that_are_not_static_are_those_of_the_whole_batch(tiny):
+    command = lambda run: arguments(tiny, run, "--disable-static-shapes", steps=FEW, config="few.yaml")
+    finish([subprocess.Popen(command(tiny / "dynamic"), env=ALONE, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)])
+    finish(start(command(tiny / "dynamics"), 2))
+    assert_same_losses(tiny / "dynamics", tiny / "dynamic", FEW)
+
+
+def test_a_batch_size_is_chosen_that_fits_into_the_memory_of_every_rank(tiny):
+    (tiny / "little").write_text("MemTotal: 1000000 kB\nMemAvailable: 100000 kB\n")
+    mounted = ["unshare", "-m", "sh", "-c", f'mount --bind {tiny / "little"} /proc/meminfo && exec "$0" "$@"']
+    if subprocess.run([*mounted, "true"], capture_output=True).returncode:
+        pytest.skip("another /proc/meminfo needs `unshare` and root's rights")
+    run = tiny / "memory"
+    command = ["2-32" if word == "4" else word for word in arguments(tiny, run, steps=3)]
+    finish(start(command, 2, prefix=lambda rank: mounted if rank else []))
+    chosen = int(re.search(r"batch_size: (\d+)", (run / "config.yaml").read_text()).group(1))
+    assert 2 <= chosen < 32 and chosen % 2 == 0
+
+
+def test_ranks_that_are_bound_to_cores_of_their_own_use_all_of_them(tiny):
+    if len(os.sched_getaffinity(0)) < 2 or shutil.which("taskset") is None:
+        pytest.skip("this takes two cores and `taskset`")
+    cores = sorted(os.sched_getaffinity(0))
+    (tiny / "tuned.yaml").write_text(CONFIG.replace("num_workers: 1, ", ""))
+    ranks = start(arguments(tiny, tiny / "bound", steps=2, config="tuned.yaml"), 2, prefix=lambda rank: ["taskset", "-c", str(cores[rank])])
+    outputs = [rank.communicate(timeout=HANG_S) for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], outputs
+    assert "num_workers 1: 1 core" in "".join(outputs[0])
 
 
 @pytest.fixture

@@ -54,7 +54,8 @@ std::string describe(const StepBench& bench, int64_t parameters, const std::stri
                      gpu && bench.half ? "bfloat16" : "float", bench.fused ? "fused kernels" : "plain operations") +
          (!gpu            ? ""
           : bench.capture ? ", captured"
-                          : ", not captured");
+                          : ", not captured") +
+         (bench.reduce ? ", summed by NCCL" : "");
 }
 
 // What every form of this bench writes; nothing is known of the limit without --tera-flops.
@@ -150,6 +151,7 @@ StepBench resolve(const Options& options) {
   if (gpu) bench.device = parse_device(options.device == "auto" ? "cuda:0" : options.device);
   if (options.level == "basic") bench.half = bench.capture = bench.fused = false;
   if (options.kernels && !gpu) reject_input("bench", "--kernels is for a GPU", way_out("give --device cuda:N"));
+  if (bench.reduce && !gpu) reject_input("bench", "--reduce is for a GPU", way_out("give --device cuda:N"));
   bench.profiled_steps = options.kernels ? 5 : 0;
   return bench;
 }
@@ -242,6 +244,9 @@ void add_bench_step(CLI::App& bench, Program& program) {
       ->check(CLI::IsMember({"basic", "enhanced", "experimental"}))
       ->type_name("");
   command->add_flag("--kernels", options->kernels, "a table of the step's kernels by time")->excludes(lengths);
+  command
+      ->add_flag("--reduce", options->bench.reduce, "sum gradients by NCCL within the step, as a run of one rank does")
+      ->excludes(lengths);
   command->add_flag("!--disable-graph-mode", options->bench.capture, "launch every kernel of every step");
   command->add_flag("!--disable-fused-kernels", options->bench.fused, "plain operations of libtorch");
   of_voices.push_back(lengths);

@@ -62,7 +62,7 @@ std::optional<Origin> find_teacher(const Config& config) {
   return Origin{file, read_voice_description(file)};
 }
 
-std::optional<Origin> find_origin(const Config& config, bool reset, const std::string& from) {
+std::optional<Origin> find_own_origin(const Config& config, bool reset, const std::string& from) {
   const std::filesystem::path folder = config.training.checkpoint_dir;
   if (!reset && std::filesystem::is_directory(folder)) {
     if (const auto newest = newest_checkpoint(folder, [](const std::string&) {})) {
@@ -80,6 +80,18 @@ std::optional<Origin> find_origin(const Config& config, bool reset, const std::s
     reject_input("train", "--from: {} is a voice, no vocoder", file.string());
   }
   return origin;
+}
+
+// `ranks` may be null. Rank 0 alone reads checkpoints.
+std::optional<Origin> find_origin(const Config& config, bool reset, const std::string& from, Ranks* ranks) {
+  if (ranks == nullptr) return find_own_origin(config, reset, from);
+  std::optional<Origin> own;
+  if (ranks->writes()) own = find_own_origin(config, reset, from);
+  std::optional<FoundCheckpoint> found;
+  if (own) found.emplace(own->file, own->voice.to_metadata());
+  found = broadcast(*ranks, found);
+  if (!found) return std::nullopt;
+  return Origin{found->first, VoiceDescription::from_metadata(found->second, found->first)};
 }
 
 // What a voice's weights fit to: its size, tokens and log-mel; of a teacher's, all but the size.
@@ -117,7 +129,7 @@ Mode choose_devices_of(const RankPlace& place, const Config& config, const Sessi
   int first = 0;
   Mode mode = choose_mode(config, own_devices(real_devices(), place.local, place.on_machine, first));
   for (int* const device : {&mode.data_device, &mode.model_device}) *device += *device >= 0 ? first : 0;
-  mode.processes = place.on_machine;
+  mode.processes = place.on_machine, mode.on_cores = place.on_cores;
   for (const std::string& warning : mode.warnings) listener.alert(warning);
   return mode;
 }
@@ -148,7 +160,13 @@ TrainSummary train_as_asked(TrainRequest request, const SessionListener& listene
   const bool vocoder = config.training.target == "vocoder";
   const Mode mode =
       ranks != nullptr ? choose_devices_of(ranks->place(), config, listener) : choose_devices(config, listener);
-  const std::optional<Origin> origin = find_origin(config, request.reset, from);
+  if (ranks != nullptr) {
+    RankFacts facts = facts_of_device(mode.model_device);
+    facts.emplace_back("--reset-training", request.reset ? "given" : "not given");
+    facts.emplace_back("--from", from.empty() ? "not given" : "given");
+    check_same(*ranks, facts);
+  }
+  const std::optional<Origin> origin = find_origin(config, request.reset, from, ranks);
   const std::optional<Origin> teacher = find_teacher(config);
   if (origin && !from.empty()) adopt_settings(config, origin->voice, false, listener);
   if (teacher) adopt_settings(config, teacher->voice, true, listener);
@@ -171,10 +189,22 @@ TrainSummary train_as_asked(TrainRequest request, const SessionListener& listene
     validation = open_validation_corpus(config, planned->corpus, listener);
     if (validation) validation->number_as(voice.speakers, voice.languages);
   });
-  if (ranks != nullptr) check_same(*ranks, facts_of(planned->corpus));
+  if (ranks != nullptr) {
+    check_same(*ranks, facts_of(planned->corpus, validation ? &*validation : nullptr));
+    check_same(*ranks, facts_of(voice));
+    if (teacher) check_same(*ranks, facts_of(teacher->voice));
+  }
+  const bool fixed = config.data.batch_size.fixed();
   settle_batch_size(config, planned->corpus, mode, request.reset, ranks != nullptr ? ranks->place().count : 1,
                     listener);
-  if (ranks != nullptr) check_same(*ranks, facts_of(config));  // as fitted to this machine
+  if (ranks != nullptr) {
+    if (!fixed && config.data.batch_size.fixed()) {  // what fits into the memory of every rank
+      const int64_t least = -ranks->largest({-config.data.batch_size.low}).front();
+      if (least < config.data.batch_size.low) listener.tell(fmt::format("batch size {}: another rank has less", least));
+      config.data.batch_size = {least, least};
+    }
+    check_same(*ranks, facts_of(config));
+  }
   begin();
   TrainInput input{config, planned->corpus, validation ? &*validation : nullptr, mode, request.reset, voice};
   if (origin && !from.empty()) input.from = origin->file, input.origin = &origin->voice;

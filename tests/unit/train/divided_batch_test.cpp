@@ -91,7 +91,11 @@ Trainable::Part part_of_rank(const VoiceTrainable& voice, const TensorMap& batch
     }
     part.batch.add(name, own);
   }
-  for (const auto& [name, count] : voice.counts(batch)) part.batch.add(name, count);
+  std::vector<RowLength> lengths;
+  for (int64_t row = 0; row < rows; ++row) {
+    lengths.push_back({batch["text_lengths"][row].item<int>(), batch["mel_lengths"][row].item<int>()});
+  }
+  for (const auto& [name, count] : voice.counts(lengths)) part.batch.add(name, at::full({}, count, at::kLong));
   part.batch.rows = {rank, ranks};
   part.noise = voice.make_noise(part.batch);
   voice.draw_noise(part.noise, seeded_generator(at::kCPU, 7), part.batch.rows);

@@ -43,7 +43,7 @@ class ToyGan : public Trainable {
   void draw_noise(TensorMap& noise, at::Generator generator, const RowPlace&) const override {
     noise["noise"].normal_(0, 1, generator);
   }
-  TensorMap counts(const TensorMap&) const override { return {}; }
+  Counts counts(std::span<const RowLength>) const override { return {}; }
   std::vector<at::Tensor> losses(size_t group, std::span<const Weights> weights, const TensorMap& batch,
                                  const TensorMap& noise, const Inspect&) const override {
     const at::Tensor made = at::linear(noise["noise"], weights[1][0], weights[1][1]);
