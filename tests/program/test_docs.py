@@ -1,5 +1,6 @@
 """The documentation holds together: links, headings, names of the program, figures, and the direction of Persian code.
 Its commands are run by test_docs_commands.py."""
+import bisect
 import json
 import re
 import shutil
@@ -8,7 +9,7 @@ import sys
 
 import pytest
 from conftest import BINARY, ROOT
-from pages import PAGES, PERSIAN, TAG, anchors, blocks, headings, links, prose, read
+from pages import FENCE, PAGES, PERSIAN, TAG, anchors, blocks, headings, links, prose, read
 
 ENGLISH = sorted((ROOT / "docs" / "en").glob("*.md"))
 PAIRS = [(page, ROOT / "docs" / "fa" / page.name) for page in ENGLISH] + [(ROOT / "README.md", ROOT / "README.fa.md")]
@@ -100,6 +101,85 @@ def test_a_section_with_figures_names_the_run_that_they_are_from(page):
     assert runs >= 4
 
 
+NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?(?!\w|\.\d)")
+DIGITS = str.maketrans("۰۱۲۳۴۵۶۷۸۹٫٬", "0123456789.,")
+SHOWN = [*READMES, *ENGLISH, *(ROOT / "docs" / "fa" / page.name for page in ENGLISH)]
+
+
+def tables(text):
+    """(section, comment before it, rows) of each table; code is left out, and what is not shown of a link."""
+    section, comment, rows = 0, "", []
+    for line in [*FENCE.sub("", text).splitlines(), ""]:
+        if line.startswith("|"):
+            rows.append(line)
+            continue
+        if rows:
+            yield section, comment, rows
+            comment, rows = "", []
+        section += line.startswith("## ")
+        if line.strip():
+            comment = line if line.startswith("<!--") else ""
+
+
+def figures(row):
+    """The numbers of a row as they are written, without thousands separators, and whether each is a percentage."""
+    row = TAG.sub("", re.sub(r"(`{1,2}).*?\1|\]\([^)]*\)|\[[\w.]+\.json", "", row)).translate(DIGITS)
+    return [(found[0].replace(",", ""), bool(re.match(r" ?[%٪]", row[found.end() :]))) for found in NUMBER.finditer(row)]
+
+
+def measured(files):
+    """Every number of result files, those in keys and sentences too: {whether percentages: in every unit that a page may use}."""
+    found = set()
+    for path in files:
+        text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", read(path))
+        found |= {abs(float(one)) for one in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]\d+)?", text)}
+    return {percent: sorted({value * scale for value in found for scale in scales})
+            for percent, scales in ((True, (1, 100)), (False, (1, 1e3, 1e-3, 1e-6)))}
+
+
+def stands(number, values):
+    """Whether a number is one of sorted values, rounded or cut to its digits."""
+    whole, _, digits = number.partition(".")
+    unit = 10.0 ** (-len(digits) if digits else len(whole) - len(whole.rstrip("0")) if len(whole) > 3 else 0)
+    at = bisect.bisect_left(values, float(number) - 0.501 * unit)
+    return at < len(values) and values[at] < float(number) + 0.999 * unit
+
+
+def unmeasured(page, text):
+    """Numbers of tables that stand in no result file which their section links; a ratio needs both of its parts in the table.
+    Right before a table `<!-- not measured: REASON -->` exempts all of it, `<!-- not measured 20 40: REASON -->` these."""
+    parts = re.split(r"^## ", FENCE.sub("", text), flags=re.MULTILINE)
+    wrong = []
+    for section, comment, rows in tables(text):
+        files = {page.parent / one for one in re.findall(r"\]\(([^)]+\.json)\)", parts[section]) if "bench/results/" in one}
+        exempt = re.match(r"<!-- not measured([\d., ]*): \w", comment)
+        if not files or (exempt and not exempt[1]):
+            continue
+        values = measured(files)
+        own = [float(one) for row in rows for one, percent in figures(row) if stands(one, values[percent])]
+        ratios = sorted(a / b for a in own for b in own if b)
+        for row in rows:
+            wrong += [f"{one} in {row[:90]}" for one, percent in figures(row) if not stands(one, values[percent])
+                      and not (exempt and one in exempt[1].split()) and not (re.search(r"×|برابر", row) and stands(one, ratios))]
+    return wrong
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=name)
+def test_every_number_of_a_table_stands_in_a_result_file_of_its_section(page):
+    assert unmeasured(page, read(page)) == []
+
+
+@pytest.mark.parametrize("shown, found", [
+    ("| ours | 13.5 ms |", []), ("| ours | ۱۳٫۵ |", []), ("| ours | 13.49 | 19.35 | 1.43 × |", []),
+    ("| ours | 12.3 ms |", ["12.3"]), ("| ours | 13.49 | 19.35 | 1.62 × |", ["1.62"]), ("| `--steps 987654` | 71,459,489 |", []),
+])
+def test_a_number_that_nothing_measured_is_found(shown, found):
+    text = f"## Step\n\n[run](../../bench/results/step_changed_model.json)\n\n{shown}\n"
+    page = ROOT / "docs" / "en" / "benchmarks.md"
+    assert [one.split()[0] for one in unmeasured(page, text)] == found
+    assert unmeasured(page, text.replace("\n\n|", "\n\n<!-- not measured: an example -->\n|")) == []
+
+
 def visible(page):
     text = re.sub(r"<!--.*?-->", "", read(page), flags=re.DOTALL)
     return TAG.sub("", re.sub(r"\]\([^)]*\)", "]", text))
@@ -149,7 +229,6 @@ def test_english_is_spelt_as_dictionaries_have_it():
 
 def test_the_site_holds_every_page_in_both_languages(tmp_path):
     """The build is strict: a link or an anchor that it does not know ends it."""
-    pytest.importorskip("material", reason="mkdocs-material is not installed: `make site` does it")
     done = subprocess.run([sys.executable, ROOT / "tools" / "make_site", tmp_path / "site"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     for english, persian in PAIRS:
