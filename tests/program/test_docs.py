@@ -1,6 +1,7 @@
 """The documentation holds together: links, headings, names of the program, figures, and the direction of Persian code.
 Its commands are run by test_docs_commands.py."""
 import bisect
+import functools
 import json
 import re
 import shutil
@@ -9,7 +10,7 @@ import sys
 
 import pytest
 from conftest import BINARY, ROOT
-from pages import FENCE, PAGES, PERSIAN, TAG, anchors, blocks, headings, links, prose, read
+from pages import FENCE, PAGES, PERSIAN, TAG, anchors, blocks, headings, links, prose, read, slug
 
 ENGLISH = sorted((ROOT / "docs" / "en").glob("*.md"))
 PAIRS = [(page, ROOT / "docs" / "fa" / page.name) for page in ENGLISH] + [(ROOT / "README.md", ROOT / "README.fa.md")]
@@ -44,6 +45,8 @@ def test_every_english_page_has_a_persian_one_and_none_is_left_over():
 def test_both_languages_have_the_same_headings(english, persian):
     levels = [[level for level, _ in headings(page)] for page in (english, persian)]
     assert levels[0] == levels[1]
+    slugs = {slug(text) for level, text in headings(english) if level > 1}
+    assert slugs - anchors(persian) == set(), "a link to a heading must work in both languages"
 
 
 @pytest.mark.parametrize("english, persian", PAIRS, ids=lambda page: name(page))
@@ -52,25 +55,74 @@ def test_both_languages_link_to_each_other(english, persian):
         assert other.resolve() in [(page.parent / target).resolve() for _, target in links(page)], name(page)
 
 
-def commands(path=()):
+@functools.cache
+def commands():
     """Every command of the program, down to the last level, with its help."""
+    return list(helps())
+
+
+def helps(path=()):
     text = subprocess.run([BINARY, *path, "--help"], capture_output=True, text=True, check=True).stdout
     listed = re.search(r"^(?:Commands|Subcommands):\n((?:[ ].*\n?)+)", text, re.MULTILINE | re.IGNORECASE)
     inner = re.findall(r"^  ([a-z][a-z-]*)", listed[1], re.MULTILINE) if listed else []
     yield " ".join(path), text
     for word in inner:
-        yield from commands((*path, word))
+        yield from helps((*path, word))
+
+
+FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*\w")
+COMMON = {"--help", "--version", "--log-level", "--no-progress", "--config", "--preset"}  # in "Common to all"
+ELSEWHERE = {"speakers add": ("commands.md", "speakers"), "diagnose bottleneck": ("diagnosis.md", "bottleneck"), "diagnose report": ("diagnosis.md", "report"),
+             "diagnose retracing": ("diagnosis.md", "retracing"), "diagnose watch": ("diagnosis.md", "watching-a-gpu")}
+# Flags of other programs, and wrong ones that a page shows being refused.
+NOT_OURS = set("""--test-dir --leave-out --svg --gtest_filter --kill-s --size --twins --only --sort --matcha-acoustic-model --matcha-vocoder
+ --matcha-tokens --matcha-lexicon --matcha-noise-scale --num-threads --output-filename --delete --check --gpus --no-python --nproc-per-node
+ --nnodes --rdzv-backend --rdzv-endpoint --max-restarts --nodes --ntasks-per-node --gpus-per-node --cpus-per-task --time --signal --requeue
+ --voices --logdir --bacth-size data.bacth_size data.size""".split())
+
+
+def section_of(page, anchor):
+    """The part of a page under the heading with this anchor, up to the next one of its level."""
+    text = read(page)
+    found = list(re.finditer(r'^((?:<a id="[^"]*"></a>\n\n)*)## +(.*)$', text, re.MULTILINE))
+    for one, following in zip(found, [*found[1:], None]):
+        if f'"{anchor}"' in one[1] or slug(TAG.sub("", one[2]).replace("`", "")) == anchor:
+            return text[one.start() : following and following.start()]
+    raise AssertionError(f"{name(page)} has no section {anchor}")
+
+
+@functools.cache
+def keys_and_flags():
+    text = subprocess.run([BINARY, "config", "keys"], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"^\w+\.\w+", text, re.MULTILINE)), set(FLAG.findall(text))
 
 
 @pytest.mark.parametrize("language", ["en", "fa"])
-def test_every_command_and_flag_is_documented(language):
-    text = "\n".join(read(page) for page in (ROOT / "docs" / language).glob("*.md"))
-    listed = list(commands())
+def test_every_flag_is_documented_in_the_section_of_its_command(language):
+    """Those of settings are, unless the section has them, in the reference of settings, which is generated."""
+    folder = ROOT / "docs" / language
+    _, of_settings = keys_and_flags()
+    listed = [(command, shown) for command, shown in commands() if command and not re.search("^(Subc|C)ommands:", shown, re.MULTILINE | re.IGNORECASE)]
     assert len(listed) > 15
     for command, shown in listed:
-        assert re.search(rf"`{re.escape(command)}\b|myxtts {re.escape(command)}\b", text), f"{command} is nowhere"
-        for flag in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", shown)):
-            assert re.search(rf"{flag}(?![\w-])", text), f"{flag} of {command} is nowhere"
+        file, anchor = ELSEWHERE.get(command, ("commands.md", command.replace(" ", "-")))
+        text = section_of(folder / file, anchor)
+        flags = set(FLAG.findall(shown)) - COMMON
+        named = set(FLAG.findall(text))
+        missing = {flag for flag in flags - named if flag not in of_settings}
+        assert missing == set(), f"{file}#{anchor} lacks {missing}"
+        rows = {flag for line in re.findall(r"^\|([^|]*)\|", text, re.MULTILINE) for flag in FLAG.findall(line)}
+        known = set().union(*(FLAG.findall(other) for one, other in commands() if ELSEWHERE.get(one, ("", one.replace(" ", "-")))[1] == anchor))
+        assert rows - known == set(), f"{file}#{anchor} has flags that the command has not"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_flag_and_key_of_a_page_exists(page):
+    keys, _ = keys_and_flags()
+    flags = set().union(*(FLAG.findall(shown) for _, shown in commands()))
+    text = re.sub(r"<!--|-->", "", read(page))
+    named = set(FLAG.findall(text)) | set(re.findall(r"(?<![\w./-])(?:data|model|training)\.(?!md\b|onnx\b|json\b)[a-z]\w*", text))
+    assert named - flags - keys - NOT_OURS == set()
 
 
 @pytest.mark.parametrize("language", ["en", "fa"])
