@@ -243,8 +243,9 @@ def test_the_readme_is_short(page):
     assert len(re.findall(r"[\d۰-۹][\d۰-۹.,٫٬]*", visible(page))) <= 40
 
 
-def test_no_plot_is_stale():
-    done = subprocess.run([sys.executable, ROOT / "bench" / "plots.py", "--check"], capture_output=True, text=True)
+@pytest.mark.parametrize("script", ["bench/plots.py", "tools/draw_charts"])
+def test_no_plot_is_stale(script):
+    done = subprocess.run([sys.executable, ROOT / script, "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
