@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import BINARY, ROOT
@@ -247,6 +248,23 @@ def test_the_readme_is_short(page):
 def test_no_plot_is_stale(script):
     done = subprocess.run([sys.executable, ROOT / script, "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_pictures_are_small_and_each_is_shown():
+    shown = {Path(target).name for page in PAGES for _, target in links(page)}
+    for path in (ROOT / "docs" / "assets").glob("*.[ps][nv]g"):
+        assert path.stat().st_size < 100_000 and path.name in shown, path.name
+
+
+def test_the_verdict_of_watch_is_that_of_its_file():
+    saved = json.loads(read(ROOT / "bench" / "results" / "diagnosis" / "watch.json"))
+    use, held = saved["utilisation"], saved["throttled"]["power limit"]
+    end = f"""{saved["sentence"]}
+  {use["p5"]:.0f} % at the 5th percentile, {use["p50"]:.0f} % at the 50th, {use["p95"]:.0f} % at the 95th, {use["max"]:.0f} % at most; {saved["samples"]} samples
+  judged by SM activity from sample to sample
+  clocks were held down {100 * held:.0f} % of the time: power limit
+"""
+    assert all(end in read(ROOT / "docs" / language / "diagnosis.md") for language in ("en", "fa"))
 
 
 def test_a_plot_follows_its_results(tmp_path):
