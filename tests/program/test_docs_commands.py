@@ -222,9 +222,11 @@ def typed(page):
 
 
 @pytest.mark.parametrize("page", PERSIAN, ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_persian_page_types_what_the_english_one_does(page):
+def test_a_persian_page_types_and_shows_what_the_english_one_does(page):
     english = page.parent.parent / "en" / page.name if page.parent.name == "fa" else page.with_name(page.name.replace(".fa", ""))
     assert list(typed(page)) == list(typed(english))
+    shown = [[block.text for block in blocks(one) if block.language == "console"] for one in (page, english)]
+    assert shown[0] == shown[1], "what is printed is the same, too"
 
 
 def test_a_block_without_a_language_holds_no_command():
