@@ -34,6 +34,7 @@ lint: build ## layout, static checks, layers
 docs: build ## rewrite the generated parts of docs/: references from the program, plots from the results
 	@tools/make_reference
 	@bench/plots.py
+	@tools/draw_charts
 
 site: ## the documentation as a static site, build/site
 	@[ -x $(BUILD)/site_env/bin/mkdocs ] || { python3 -m venv $(BUILD)/site_env && \

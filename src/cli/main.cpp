@@ -68,7 +68,7 @@ LogLevel parse_log_level(const std::string& text) {
 }
 
 int run(int count, char** arguments) {
-  CLI::App app{"MyXTTS trains text-to-speech voices and never lets the GPU wait."};
+  CLI::App app{"MyXTTS trains text-to-speech voices and keeps the GPU busy while it does."};
   app.name("myxtts");
   app.set_version_flag("--version", std::string("myxtts ") + program_version());
   app.require_subcommand(1);

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/files.h"
 
+#include <algorithm>
+#include <bit>
 #include <set>
 
 namespace myxtts {
@@ -53,8 +55,10 @@ PlannedCorpus open_planned_corpus(const char* command, const Config& config, Cor
                  data.val_data.empty() ? "" : "; data.val_data is set, show it with --train-data");
   }
   if (plan.batches_per_epoch() == 0) {
-    reject_input(command, "{} has {} clips, too few for a batch of {}", data.train_data, corpus.index.size(),
-                 plan.shapes().front().batch_size, way_out("give a smaller --batch-size"));
+    const uint64_t clips = corpus.index.size();
+    const uint64_t fits = std::bit_floor(std::max<uint64_t>(clips / 2, 1));  // some are held out
+    reject_input(command, "{} has {} clips, too few for a batch of {}", data.train_data, clips,
+                 plan.shapes().front().batch_size, way_out("give --batch-size {}", fits));
   }
   return {std::move(corpus), std::move(shapes), std::move(plan)};
 }

@@ -75,6 +75,6 @@ def anchors(page):
 def links(page):
     """(line, target) of every link and picture, those of HTML tags too; inline code is no link."""
     for number, line in enumerate(prose(page).splitlines(), 1):
-        line = re.sub(r"(?<!\[)`[^`\n]*`", "", line)
+        line = re.sub(r"(?<!\[)`[^`\n]*`(?!\])", "", line)
         for target in re.findall(r"\]\(<?([^)\s>]+)>?[^)]*\)|(?:href|src|srcset)=\"([^\"]+)\"", line):
             yield number, target[0] or target[1]

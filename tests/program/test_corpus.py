@@ -6,6 +6,7 @@ import subprocess
 import tarfile
 
 import numpy as np
+import pytest
 import soundfile
 import xxhash
 from conftest import BINARY
@@ -286,3 +287,11 @@ def test_prepare_advises_what_would_make_a_better_voice(myxtts, corpus, tmp_path
     assert "silence_at_ends" not in codes
     good = {advice["code"] for advice in report(myxtts, tmp_path, "prepare", corpus)["advice"]}
     assert good <= {"too_little_speech", "little_speech"}
+
+
+@pytest.mark.parametrize("clips, size", [(2, 1), (3, 1), (12, 4)])
+def test_a_corpus_too_small_for_a_batch_names_a_size_that_fits(myxtts, tmp_path, clips, size):
+    myxtts("demo-data", tmp_path / "few", "--clips", clips, "--seed", 2)
+    refused = myxtts("batches", "--train-data", tmp_path / "few", status=2)
+    assert refused.stderr.endswith(f"has {clips} clips, too few for a batch of 16; give --batch-size {size}\n")
+    assert "batches per epoch" in myxtts("batches", "--train-data", tmp_path / "few", "--batch-size", size).stdout

@@ -4,7 +4,8 @@ Each page is a transcript: its blocks run in their order in one folder that look
 What the fence of a block names decides what is done with it:
 
     ```bash      every line runs, and must succeed
-    ```console   lines that begin with "$ " run. If `error: ...` is printed below one, it must fail with that very sentence
+    ```console   lines that begin with "$ " run, and print every line below them; numbers, and what `...` stands for, may be
+                 others. If `error: ...` is printed below one, it must fail with that very sentence
     ```python    all of a page together, as one script, with the Python package (skipped aloud where it is not built)
     ```yaml      must load: `config print --config`
     ```          nothing: output, a layout, a formula
@@ -13,6 +14,7 @@ A comment right before a fence (before its `<div dir="ltr">` in a Persian page) 
 
     <!-- not run: the reason -->     the block is not run
     <!-- needs a GPU -->             the block is run only on a machine with one, which tools/gpu_check does
+    <!-- varies: the reason -->      the printed lines, errors aside, are not compared: another machine prints others
     <!-- file: NAME -->              the block is written to the file NAME, whatever its language
     <!-- before: COMMAND -->         runs before the block: what a reader has and the folder below has not
 
@@ -139,19 +141,31 @@ def run(block, place, command, shell=("bash", "-euo", "pipefail", "-c"), status=
 
 
 def commands(block):
-    """(command, the error that it is to print) of a console block. A command goes on after a line that ends with \\."""
+    """(command, the lines that it is to print) of a console block. A command continues after a line that ends with \\."""
     entry = r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n?)*)"
     for found in re.finditer(entry, block.text, re.MULTILINE):
-        error = re.search(r"^error: .*$", found[2], re.MULTILINE)
-        yield found[1], error and error[0]
+        yield found[1], [line for line in found[2].splitlines() if line.strip()]
+
+
+def like(line):
+    """What a printed line must match: any number for a number, anything for `...`, any hash, bar and width of a column."""
+    parts = {"...": ".*", "#": r"\d[\d.,]*", "@": "[0-9a-f]{16}", "█": "█+", " ": r"\s+"}
+    marked = re.sub(r"\d[\d.,]*", "#", re.sub(r"\b(?=[a-f]*\d)[0-9a-f]{16}\b", "@", line.strip().replace("#", "...")))
+    tokens = re.split(r"(\.\.\.|#|@|█+|\s+)", marked)
+    return re.compile("".join(parts.get(one, parts.get(one[:1]) if one[:1] in "█ " and one else None) or re.escape(one) for one in tokens))
 
 
 def run_console(block, place):
-    for command, error in commands(block):
+    for command, shown in commands(block):
+        error = next((line for line in shown if line.startswith("error: ")), None)
         if error:
             command = command.replace("build/myxtts", str(BINARY))  # the training that it refuses is as long as it says
         done = run(block, place, command, status=1 if error else 0)
         assert not error or error in done.stderr, f"{block}: {command}\nprints {done.stderr}\nand not {error}"
+        printed = [line.strip() for line in (done.stdout + done.stderr).splitlines()]
+        for line in [] if block.said("varies") is not None else shown:
+            known = line == error or any(like(line).fullmatch(one) for one in printed)
+            assert known, f"{block}: {command}\nprints {done.stdout}{done.stderr}\nand not {line}"
 
 
 def run_bash(block, place):
@@ -208,9 +222,11 @@ def typed(page):
 
 
 @pytest.mark.parametrize("page", PERSIAN, ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_persian_page_types_what_the_english_one_does(page):
+def test_a_persian_page_types_and_shows_what_the_english_one_does(page):
     english = page.parent.parent / "en" / page.name if page.parent.name == "fa" else page.with_name(page.name.replace(".fa", ""))
     assert list(typed(page)) == list(typed(english))
+    shown = [[block.text for block in blocks(one) if block.language == "console"] for one in (page, english)]
+    assert shown[0] == shown[1], "what is printed is the same, too"
 
 
 def test_a_block_without_a_language_holds_no_command():
@@ -225,6 +241,8 @@ def test_a_block_without_a_language_holds_no_command():
 @pytest.mark.parametrize("text, must_say", [
     ("```bash\nbuild/myxtts prepare build/demo/corpus --bacth-size 8\n```\n", "--bacth-size"),
     ("```console\n$ build/myxtts speak\nerror: [command line] something else\n```\n", "and not error: [command line] something else"),
+    ("```console\n$ build/myxtts config print | head -1\nDATA:\n```\n", "and not DATA:"),
+    ("```console\n$ echo 3 clips of 4\n12 clips\n```\n", "and not 12 clips"),
     ("```yaml\ndata: {bacth_size: 3}\n```\n", "did you mean"),
 ])
 def test_a_page_with_a_wrong_command_fails(place, text, must_say):
