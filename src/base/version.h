@@ -1,4 +1,4 @@
-// The program's version, "0.1.0".
+// The program's version, "0.2.0".
 #pragma once
 
 namespace myxtts {

@@ -56,6 +56,12 @@ def test_both_languages_link_to_each_other(english, persian):
         assert other.resolve() in [(page.parent / target).resolve() for _, target in links(page)], name(page)
 
 
+def test_the_program_its_changelog_and_its_citation_name_one_version():
+    printed = subprocess.run([BINARY, "--version"], check=True, capture_output=True, text=True).stdout.split()[-1]
+    assert re.search(r"^## (\S+)", read(ROOT / "CHANGELOG.md"), re.MULTILINE)[1] == printed
+    assert re.search(r"^version: (\S+)", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1] == printed
+
+
 @functools.cache
 def commands():
     """Every command of the program, down to the last level, with its help."""
