@@ -127,7 +127,8 @@ void Synthesizer::warm_up() const {
   if (voice_->vocoder) voice_->vocoder->warm_up(longest_piece_frames + 2 * voice_->vocoder->context_frames());
   // Tokens, not a text: not every voice can say a given one.
   const std::vector<int64_t> some(20, static_cast<int64_t>(description.vocabulary.size()) - 1);
-  const at::Tensor mel = voice_->runner.synthesize(some, {}, speaking_as(*voice_, {}, data.language)).mel;
+  const std::string& language = description.languages.empty() ? data.language : description.languages.front();
+  const at::Tensor mel = voice_->runner.synthesize(some, {}, speaking_as(*voice_, {}, language)).mel;
   if (voice_->vocoder)
     waveform_part(*voice_->vocoder, voice_->mel, mel, 0, std::min(longest_piece_frames, mel.size(0)));
 }
