@@ -73,7 +73,7 @@ Feeder::Feeder(const Config& config, const FeederOptions& options, const Session
 
 Feeder::~Feeder() {
   std::optional<WithoutGil> released;
-  if (PyGILState_Check() == 1) released.emplace();  // the collector has it
+  if (PyGILState_Check() == 1 && !interpreter_exits()) released.emplace();  // the collector has it
   close();
 }
 
@@ -191,26 +191,43 @@ uint64_t Feeder::plan_hash() const {
 
 namespace {
 
-// At the interpreter's exit their threads must have ended. Guarded by the GIL.
-std::vector<std::weak_ptr<Feeder>>& opened() {
-  static std::vector<std::weak_ptr<Feeder>> feeders;
+// At the interpreter's exit their threads must have ended, whichever threads hold them.
+class OpenFeeders {
+ public:
+  void add(const std::shared_ptr<Feeder>& feeder) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(feeders_, [](const std::weak_ptr<Feeder>& one) { return one.expired(); });
+    feeders_.push_back(feeder);
+  }
+  void close() {
+    const std::lock_guard lock(mutex_);
+    for (const std::weak_ptr<Feeder>& one : feeders_) {
+      if (const std::shared_ptr<Feeder> feeder = one.lock()) feeder->close();
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Feeder>> feeders_;
+};
+
+OpenFeeders& open_feeders() {
+  static OpenFeeders feeders;
   return feeders;
 }
 
 void close_all() {
   begin_exit();
-  for (const std::weak_ptr<Feeder>& one : opened()) {
-    if (const std::shared_ptr<Feeder> feeder = one.lock()) feeder->close();
-  }
+  open_feeders().close();
 }
 
 std::shared_ptr<Feeder> open(const std::string& config_file, const Keywords& keywords, const FeederOptions& options) {
   const Config config = config_of(config_file, keywords, Command::bench);
   std::shared_ptr<Feeder> feeder;
-  run_interruptibly(
-      [&](const SessionListener& listener) { feeder = std::make_shared<Feeder>(config, options, listener); });
-  std::erase_if(opened(), [](const std::weak_ptr<Feeder>& one) { return one.expired(); });
-  opened().push_back(feeder);
+  run_interruptibly([&](const SessionListener& listener) {
+    feeder = std::make_shared<Feeder>(config, options, listener);
+    open_feeders().add(feeder);
+  });
   return feeder;
 }
 

@@ -1,6 +1,6 @@
 // The interpreter's lock, released for a scope. A thread that wants it back while the interpreter ends would be unwound
-// through C++, which ends the process. So at the interpreter's exit waits end, later scopes keep the lock, and
-// begin_exit() waits until nobody is in an earlier one.
+// through C++, which ends the process. So at the interpreter's exit waits end, and threads other than the exiting one
+// stop for good where they would take the lock again or release it. begin_exit() waits until nobody is in a scope.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -16,7 +16,7 @@ class WithoutGil {
   WithoutGil& operator=(const WithoutGil&) = delete;
 
  private:
-  PyThreadState* const state_;  // null: it is kept
+  PyThreadState* const state_;  // null: the exiting thread keeps it
 };
 
 // For the interpreter's exit; the caller holds the GIL.
