@@ -58,7 +58,7 @@ Feeder::Feeder(const Config& config, const FeederOptions& options, const Session
     : process_(::getpid()), config_(with_target(config, options.arrays)) {
   check_arrays(options.arrays);
   Mode mode = choose_devices(config_, listener);
-  mode.processes = options.processes;
+  mode.processes = mode.on_cores = options.processes;
   planned_ = std::make_shared<const PlannedCorpus>(
       open_planned_corpus("loader", config_, options.validation ? CorpusPart::held_out : CorpusPart::training, listener,
                           has(options.arrays, "samples"), static_cast<int64_t>(options.world_size)));
