@@ -53,17 +53,12 @@ std::string read_text_file(const fs::path& path, uint64_t max_bytes) {
 }
 
 std::vector<fs::path> list_folder(const fs::path& folder) {
-  for (;;) {
-    try {
-      std::vector<fs::path> found;
-      for (const fs::directory_entry& entry : fs::directory_iterator(folder)) found.push_back(entry.path());
-      std::ranges::sort(found);
-      return found;
-    } catch (const fs::filesystem_error& error) {
-      if (error.code() == std::errc::interrupted) continue;
-      fail_as(ErrorCode::missing, "read", "{}: {}", folder.string(), error.code().message());
-    }
-  }
+  std::vector<std::string> names;
+  if (!list_names(folder, names)) fail_as(ErrorCode::missing, "read", "{}: {}", folder.string(), system_reason());
+  std::ranges::sort(names);
+  std::vector<fs::path> found;
+  for (const std::string& name : names) found.push_back(folder / name);
+  return found;
 }
 
 void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes, Sync sync) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -67,6 +68,26 @@ bool lock_file(int descriptor) {
 bool is_unlinked(int descriptor) {
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 && status.st_nlink == 0;
+}
+
+bool list_names(const std::filesystem::path& folder, std::vector<std::string>& names) {
+  DIR* opened = nullptr;
+  while ((opened = ::opendir(folder.c_str())) == nullptr) {
+    if (errno != EINTR) return false;
+  }
+  int error = EINTR;
+  while (error == EINTR) {
+    errno = 0;
+    while (const dirent* const entry = ::readdir(opened)) {
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") names.push_back(name);
+      errno = 0;
+    }
+    error = errno;
+  }
+  ::closedir(opened);
+  errno = error;
+  return error == 0;
 }
 
 bool replace_file(const std::filesystem::path& from, const std::filesystem::path& to) {

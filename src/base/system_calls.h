@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace myxtts {
 
@@ -26,6 +27,9 @@ bool sync_file(int descriptor);
 bool lock_file(int descriptor);
 // Whether it has no name any more.
 bool is_unlinked(int descriptor);
+
+// The names in a folder, without . and .., in no order. False with `errno`.
+bool list_names(const std::filesystem::path& folder, std::vector<std::string>& names);
 
 // Puts the file in the place of another, or of none.
 bool replace_file(const std::filesystem::path& from, const std::filesystem::path& to);
