@@ -294,4 +294,4 @@ def test_a_corpus_too_small_for_a_batch_names_a_size_that_fits(myxtts, tmp_path,
     myxtts("demo-data", tmp_path / "few", "--clips", clips, "--seed", 2)
     refused = myxtts("batches", "--train-data", tmp_path / "few", status=2)
     assert refused.stderr.endswith(f"has {clips} clips, too few for a batch of 16; give --batch-size {size}\n")
-    assert "batches per epoch" in myxtts("batches", "--train-data", tmp_path / "few", "--batch-size", size).stdout
+    assert "per epoch in" in myxtts("batches", "--train-data", tmp_path / "few", "--batch-size", size).stdout

@@ -7,7 +7,7 @@ import pytest
 DEEP = "[" * 200_000 + "]" * 200_000
 
 
-@pytest.mark.parametrize("text", [f'{{"version":1,"symbols":{DEEP}}}', f'{{"version":{DEEP},"symbols":[]}}'])
+@pytest.mark.parametrize("text", [f'{{"version":1,"symbols":{DEEP}}}', f'{{"version":{DEEP},"symbols":[]}}'], ids=["symbols", "version"])
 def test_a_deeply_nested_vocabulary_is_one_sentence(myxtts, corpus, tmp_path, text):
     path = tmp_path / "vocabulary.json"
     path.write_text(text)
@@ -21,7 +21,7 @@ def test_a_deeply_nested_vocabulary_is_one_sentence(myxtts, corpus, tmp_path, te
     ("speakers", DEEP),
     ("config", "#" * (2 << 20)),
     ("config", "mel_presets:\n  p: &p {" + ",".join(f"k{i}: 1" for i in range(5000)) + "}\n" + "".join(f"  p{i}: *p\n" for i in range(50))),
-])
+], ids=["vocabulary", "corpus_mel", "speakers", "long config", "aliases"])
 def test_a_voice_with_hostile_metadata_is_one_sentence(myxtts, voice, tmp_path, key, value):
     content = next(voice.glob("step-*.safetensors")).read_bytes()
     (size,) = struct.unpack("<Q", content[:8])
