@@ -12,6 +12,7 @@ import datetime
 import json
 import os
 import pathlib
+import random
 import signal
 import statistics
 import subprocess
@@ -60,7 +61,7 @@ def interrupt_ms(python, corpus, folder):
     environment = os.environ | {"LD_PRELOAD": str(folder / "shim.so")}
     with subprocess.Popen([python, "-c", WAIT, corpus, gate], stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout.readline() == "waiting\n"
-        time.sleep(0.2)
+        time.sleep(random.uniform(0.2, 0.3))  # anywhere between two looks for signals
         sent = time.monotonic()
         process.send_signal(signal.SIGINT)
         return 1e3 * (float(process.stdout.readline()) - sent)
