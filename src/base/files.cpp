@@ -23,7 +23,7 @@ namespace {
 // Locked as long as it is written; remove_leftovers() may take it for a leftover before that.
 int make_temporary(const fs::path& temporary) {
   for (;;) {
-    ::unlink(temporary.c_str());
+    remove_file(temporary);
     const int descriptor = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
     if (descriptor < 0) return descriptor;
     lock_file(descriptor);
@@ -69,7 +69,7 @@ void write_file_atomically(const fs::path& path, std::span<const std::byte> byte
     if (sync == Sync::yes && !sync_file(file.number)) cannot_write(path);
     if (!replace_file(temporary, path)) cannot_write(path);
   } catch (...) {
-    ::unlink(temporary.c_str());
+    remove_file(temporary);
     throw;
   }
   if (sync == Sync::yes) sync_folder(folder_of(path));
@@ -88,7 +88,7 @@ FileWriter::FileWriter(fs::path path) : path_(std::move(path)) {
 FileWriter::~FileWriter() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  remove_file(temporary_);
 }
 
 void remove_leftovers(const fs::path& folder) noexcept try {
@@ -96,7 +96,7 @@ void remove_leftovers(const fs::path& folder) noexcept try {
     const std::string name = path.filename().string();
     if (!name.starts_with('.') || !name.ends_with(".tmp")) continue;
     const Descriptor file{open_file(path, O_RDONLY | O_NOFOLLOW)};
-    if (file.number >= 0 && lock_file(file.number)) ::unlink(path.c_str());
+    if (file.number >= 0 && lock_file(file.number)) remove_file(path);
   }
 } catch (const std::exception&) {  // they stay until the next time
 }

@@ -32,7 +32,7 @@ FolderLock::~FolderLock() {
   // name any more.
   std::error_code none;
   const fs::path file = fs::read_symlink(fmt::format("/proc/self/fd/{}", descriptor_), none);
-  if (!none) ::unlink(file.c_str());
+  if (!none) remove_file(file);
   ::close(descriptor_);
 }
 

@@ -94,6 +94,10 @@ bool replace_file(const std::filesystem::path& from, const std::filesystem::path
   return until_uninterrupted([&] { return ::rename(from.c_str(), to.c_str()); });
 }
 
+bool remove_file(const std::filesystem::path& path) {
+  return until_uninterrupted([&] { return ::unlink(path.c_str()); });
+}
+
 bool link_file(const std::filesystem::path& from, const std::filesystem::path& to) {
   return until_uninterrupted([&] { return ::link(from.c_str(), to.c_str()); });
 }

@@ -33,6 +33,7 @@ bool list_names(const std::filesystem::path& folder, std::vector<std::string>& n
 
 // Puts the file in the place of another, or of none.
 bool replace_file(const std::filesystem::path& from, const std::filesystem::path& to);
+bool remove_file(const std::filesystem::path& path);
 // A second name for the same bytes.
 bool link_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
