@@ -64,13 +64,14 @@ RankFacts facts_of(const Corpus& corpus, const Corpus* validation) {
                        fmt::format("{:.9g} on average, std {:.9g}", summary.mel_mean, summary.mel_std));
     facts.emplace_back("the vocabulary of " + name, fmt::format("{}", fmt::join(summary.symbols, "")));
   };
-  add("the corpus", corpus.index);
+  // First, because what is held out changes the other one.
   constexpr const char* held_out = "the validation corpus";
   if (validation != nullptr) {
     add(held_out, validation->index);
   } else {
     facts.emplace_back(held_out, "none");
   }
+  add("the corpus", corpus.index);
   return facts;
 }
 

@@ -397,6 +397,11 @@ void Ranks::check() {
   if (sums_have_ended_) lost("the sums on its GPU were ended");
 }
 
+// In a thread of its own: the backend waits for what it has begun, and a barrier's time is hours.
+void Ranks::hang_up() {
+  std::thread([ended = std::exchange(backend_, nullptr)] {}).detach();
+}
+
 void Ranks::lost(const std::string& reason, bool in_vain) {
   told_ = true;
   end_sums();  // so that nothing waits for the GPU on the way out
@@ -406,7 +411,7 @@ void Ranks::lost(const std::string& reason, bool in_vain) {
         put(store, key_of("heard", place.rank), "");
         return verdict;
       });
-  backend_.reset();  // so that ranks that still wait for this one find out too
+  hang_up();  // so that ranks that still wait for this one find out too
   if (found) stay_until_heard();
   const std::string unanswered = place_.store_is_served ? "torchrun, where the ranks meet, no longer answers"
                                                         : fmt::format("rank 0 of {} no longer answers", place_.count);
@@ -424,7 +429,7 @@ void Ranks::leave(const std::string& why) noexcept {
       put(store, key_of("heard", rank), "");
       return first;
     });
-    backend_.reset();  // the others find out, and read why
+    hang_up();  // the others find out, and read why
     if (agreed) stay_until_heard();
   } catch (const std::exception&) {  // nobody is left to hear it
   }

@@ -75,6 +75,7 @@ class Ranks {
   void wait_while_all_live(c10d::Work& work);
   void watch();
   void end_sums() noexcept;
+  void hang_up();
   // `in_vain`: this rank has waited as long as it waits for a message.
   [[noreturn]] void lost(const std::string& reason, bool in_vain = false);
 
