@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "model/dropout.h"
 #include "train/rank_place.h"
+#include "train/rank_store.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -22,7 +23,6 @@
 
 namespace c10d {
 class Backend;
-class Store;
 class Work;
 }  // namespace c10d
 
@@ -67,9 +67,6 @@ class Ranks {
   double waited_s() const { return waited_s_; }  // in sum() and largest(): for slower ranks, and for the messages
 
  private:
-  void find_meeting();
-  void compare(const std::string& version);
-  void stay_until_heard();
   void beat();
   void finish(const std::function<c10::intrusive_ptr<c10d::Work>()>& start, bool however_long = false);
   void wait_while_all_live(c10d::Work& work);
@@ -82,14 +79,14 @@ class Ranks {
   RankPlace place_;
   const double timeout_s_;
   std::string meeting_;  // no other attempt's
-  c10::intrusive_ptr<c10d::Store> store_, heart_store_;
+  RankStore store_, heart_store_;
   c10::intrusive_ptr<c10d::Backend> backend_;
   double waited_s_ = 0;
   bool told_ = false;                  // why this rank ends is known to the others
   std::atomic<int64_t> messages_ = 0;  // that this rank came to
   std::unique_ptr<DeviceSum> device_sum_;
   std::atomic<bool> watches_ = false, sums_have_ended_ = false;
-  c10::intrusive_ptr<c10d::Store> watch_store_;
+  RankStore watch_store_;
   struct Watched {  // by the heart's thread
     int64_t messages = -1;
     std::string beat;

@@ -166,6 +166,10 @@ void keep_vocoder(const TrainInput& input, const fs::path& folder, const RunLog&
   if (trains_vocoder(input.config) || !fs::exists(theirs) || fs::exists(ours)) return;
   const MappedFile file(theirs);
   write_file_atomically(ours, file.bytes());
+  if (!file.whole()) {
+    fs::remove(ours);
+    fail("train", "{} was cut short while it was copied", theirs.string());
+  }
   log.say("speaks through its vocoder, {}", ours.string());
 }
 
@@ -257,6 +261,8 @@ TrainSummary run(const TrainInput& input, const TrainListener& listener, const s
     log.say("{} ranks share the rows of every batch; {}", rank_count,
             settings.device_sum != nullptr ? device_sum_library() + " sums their gradients within the step"
                                            : "Gloo sums their gradients in host memory");
+  } else if (input.ranks == nullptr && training.rank_sum != "host") {
+    log.say("one process has nothing to sum: training.rank_sum is not used");
   }
   const int64_t parameters = step.groups().back().layout->parameters();  // of a vocoder those that are kept
   log.say("{} {} of {:.1f} million parameters on {} in {}", input.config.model.size, training.target,

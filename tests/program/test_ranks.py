@@ -324,6 +324,16 @@ def test_ranks_that_differ_are_refused_with_the_difference(tiny, myxtts):
     refused(tiny, tiny / "version", "rank 1 is version", prefix=lambda rank: ["sh", "-c", 'shift; exec "$0" "$@"', newer] if rank else [])
 
 
+def test_sums_on_gpus_need_several_processes_and_gpus(tiny):
+    (tiny / "nccl.yaml").write_text((tiny / "few.yaml").read_text().replace("seed: 3", "seed: 3, rank_sum: nccl"))
+    alone = subprocess.run(arguments(tiny, tiny / "alone", steps=1, config="nccl.yaml"), text=True, capture_output=True, env=ALONE, timeout=HANG_S)
+    assert alone.returncode == 0 and "one process has nothing to sum: training.rank_sum is not used" in alone.stderr + alone.stdout, alone.stderr
+    run = tiny / "devices"
+    for error in finish(start(arguments(tiny, run, config="nccl.yaml"), 2), status=2):
+        assert "training.rank_sum is nccl, but rank 0 has no GPU" in error and "give training.rank_sum: host" in error
+    assert not list(run.glob("step-*"))
+
+
 def test_a_rank_that_does_not_come_is_named(tiny):
     ranks = start(arguments(tiny, tiny / "alone", config="hasty.yaml"), 3)
     ranks[2].kill()
