@@ -239,6 +239,46 @@ def test_a_number_that_nothing_measured_is_found(shown, found):
     assert unmeasured(page, text.replace("\n\n|", "\n\n<!-- not measured: an example -->\n|")) == []
 
 
+# A number with a unit, or the first of two: "3.1 ms", "170 to 200 MB", in both languages.
+QUANTITY = re.compile(r"(?<![\w.-])(\d[\d,]*(?:\.\d+)?)(?=(?:\s?(?:-|to|and|or|تا|و|یا)\s?(?:\d[\d,]*(?:\.\d+)?))?\s*"
+                      r"([%٪]|×|ms\b|s\b|min(?:utes?)?\b|seconds?\b|hours?\b|[KMG]i?B\b|steps\b|برابر|میلی‌ثانیه|ثانیه|دقیقه|ساعت|گام|(?:کیلو|مگا|گیگا)بایت))")
+# What a page's sentences say that is no measurement: limits, defaults, sizes of formats, advice, examples.
+NOT_MEASURED = {
+    "choosing-a-mode.md": "7", "diagnosis.md": "20 99 30", "formats.md": "1 256", "getting-started.md": "350", "installation.md": "0.14 3", "loader.md": "0 10 100",
+    "scaling.md": "600 20 50 3 300 0.1 1 1.25 170 1.2", "server.md": "30 6", "speakers.md": "3 8000 4000 1000", "training.md": "20000 8000 12 24 141 60 0.35 0.15",
+    "troubleshooting.md": "2 40", "tuning.md": "99", "vocoder.md": "0.7 10000 100000", "your-own-voice.md": "2 12"}
+
+
+def unmeasured_quantities(page, text):
+    """Those of sentences that stand in no result file which their section links."""
+    wrong = []
+    for section in re.split(r"^## ", FENCE.sub("", text), flags=re.MULTILINE):
+        values = measured({page.parent / one for one in re.findall(r"\]\(([^)]+\.json)\)", section) if "bench/results/" in one})
+        sentences = re.sub(r"<!--.*?-->|<picture>.*?</picture>", "", section, flags=re.DOTALL)
+        sentences = "\n".join(line for line in sentences.splitlines() if not line.startswith("|"))
+        sentences = TAG.sub("", re.sub(r"(`{1,2}).*?\1|\]\([^)]*\)|\[[\w.]+\.json", "", sentences)).translate(DIGITS)
+        for found in QUANTITY.finditer(sentences):
+            number = found[1].replace(",", "")
+            if number not in NOT_MEASURED.get(page.name, "").split() and not stands(number, values[found[2] in "%٪"]):
+                wrong.append(f"{number} {found[2]} in {sentences[max(0, found.start() - 60):found.end() + 20]!r}")
+    return wrong
+
+
+@pytest.mark.parametrize("page", [page for page in SHOWN if page.name not in ("commands.md", "configuration.md")], ids=name)
+def test_every_quantity_of_a_sentence_stands_in_a_result_file_of_its_section(page):
+    assert unmeasured_quantities(page, read(page)) == []
+
+
+@pytest.mark.parametrize("shown, found", [
+    ("It takes 13.5 ms.", []), ("It takes ۱۳٫۵ میلی‌ثانیه.", []), ("It takes 12.3 ms.", ["12.3"]), ("It takes 12.3 to 13.5 ms.", ["12.3"]),
+    ("It was ۹۸۷٬۶۵۴ برابر.", ["987654"]), ("`--sleep 987654 ms` and 987654 clips", []),
+])
+def test_a_quantity_that_nothing_measured_is_found(shown, found):
+    page = ROOT / "docs" / "en" / "benchmarks.md"
+    text = f"## Step\n\n[run](../../bench/results/step_changed_model.json)\n\n{shown}\n"
+    assert [one.split()[0] for one in unmeasured_quantities(page, text)] == found
+
+
 def visible(page):
     text = re.sub(r"<!--.*?-->", "", read(page), flags=re.DOTALL)
     return TAG.sub("", re.sub(r"\]\([^)]*\)", "]", text))
