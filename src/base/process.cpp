@@ -88,33 +88,70 @@ std::string read_within(int descriptor, const std::string& program, const Progra
   }
 }
 
+struct Pipe {
+  Descriptor read, write;
+};
+
+// Closed on exec, so that a process started by another thread does not hold it open.
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail("run", "no pipe could be made: {}", system_reason());
+  return {{ends[0]}, {ends[1]}};
+}
+
+pid_t start(const std::vector<std::string>& arguments, int input, int output) {
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, 1);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  pid_t id = 0;
+  const int error = posix_spawn(&id, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) fail("run", "{} cannot be started: {}", arguments[0], std::strerror(error));
+  return id;
+}
+
+void close(Descriptor& descriptor) { ::close(std::exchange(descriptor.number, -1)); }
+
 }  // namespace
 
 ProgramResult run_program(const std::vector<std::string>& arguments, const ProgramLimits& limits,
                           std::string_view input) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
   const Descriptor given{file_of(input)};
-  int ends[2];
-  // Close on exec, so that a process started by another thread does not hold this pipe open.
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail("run", "no pipe could be made: {}", system_reason());
-  const Descriptor output{ends[0]};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, given.number, 0);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  Child child;
-  const int error = posix_spawn(&child.id, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  if (error != 0) {
-    child.id = 0;
-    fail("run", "{} cannot be started: {}", arguments[0], std::strerror(error));
-  }
-  std::string printed = read_within(output.number, arguments[0], limits);
+  Pipe output = make_pipe();
+  Child child{start(arguments, given.number, output.write.number)};
+  close(output.write);
+  std::string printed = read_within(output.read.number, arguments[0], limits);
   return {child.wait(), std::move(printed)};
+}
+
+struct WaitingProgram::Running {
+  std::string program;
+  Pipe input = make_pipe(), output = make_pipe();
+  Child child;
+};
+
+WaitingProgram::WaitingProgram(const std::vector<std::string>& arguments) : running_(std::make_unique<Running>()) {
+  running_->program = arguments[0];
+  ::fcntl(running_->input.write.number, F_SETFL, O_NONBLOCK);
+  running_->child.id = start(arguments, running_->input.read.number, running_->output.write.number);
+  close(running_->output.write);
+}
+
+WaitingProgram::~WaitingProgram() = default;
+
+ProgramResult WaitingProgram::finish(std::string_view input, const ProgramLimits& limits) {
+  // This process holds the pipe's other end too: if the program has ended, that is no signal here.
+  const bool given = input.size() <= most_input && ::write(running_->input.write.number, input.data(), input.size()) ==
+                                                       static_cast<ssize_t>(input.size());
+  if (!given) fail("run", "{} takes no input: {}", running_->program, system_reason());
+  close(running_->input.read), close(running_->input.write);
+  std::string printed = read_within(running_->output.read.number, running_->program, limits);
+  return {running_->child.wait(), std::move(printed)};
 }
 
 double cpu_seconds() {

@@ -8,6 +8,8 @@
 #include "text/utf8.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -20,13 +22,60 @@ namespace {
 constexpr size_t texts_per_process = 400;  // a process costs about 10 ms, a text less than 1 ms
 constexpr char marker[] = "zqxmarker";
 
+using Arguments = std::vector<std::string>;
+
+// What is known of espeak-ng with certain arguments. Any thread.
+class Expected {
+ public:
+  static Expected& all() {
+    static Expected one;
+    return one;
+  }
+
+  bool contains(const Arguments& arguments) {
+    const std::lock_guard lock(mutex_);
+    return of_.contains(arguments);
+  }
+
+  // From now on one process waits.
+  void expect(const Arguments& arguments, const std::string& marker_ipa) {
+    auto waiting = std::make_unique<WaitingProgram>(arguments);
+    const std::lock_guard lock(mutex_);
+    of_.insert_or_assign(arguments, One{marker_ipa, std::move(waiting)});
+  }
+
+  // Empty if it is not expected.
+  std::string marker_ipa(const Arguments& arguments) {
+    const std::lock_guard lock(mutex_);
+    const auto found = of_.find(arguments);
+    return found == of_.end() ? std::string() : found->second.marker_ipa;
+  }
+
+  // The one that waits; null if there is none. Another one starts.
+  std::unique_ptr<WaitingProgram> take(const Arguments& arguments) {
+    if (!contains(arguments)) return nullptr;
+    auto next = std::make_unique<WaitingProgram>(arguments);
+    const std::lock_guard lock(mutex_);
+    return std::exchange(of_.at(arguments).waiting, std::move(next));
+  }
+
+ private:
+  struct One {
+    std::string marker_ipa;
+    std::unique_ptr<WaitingProgram> waiting;
+  };
+  std::mutex mutex_;
+  std::map<Arguments, One> of_;
+};
+
 // Standard output of espeak-ng; empty if it fails. It is far quicker and shorter than the limits.
-std::optional<std::string> output_of(const std::vector<std::string>& arguments, const std::string& text) {
+std::optional<std::string> output_of(const Arguments& arguments, const std::string& text) {
   constexpr double seconds = 30, seconds_per_byte = 1e-3;
   constexpr size_t bytes = size_t{1} << 16, bytes_per_byte = 100;
   const auto length = static_cast<double>(text.size());
-  ProgramResult done =
-      run_program(arguments, {seconds + length * seconds_per_byte, bytes + text.size() * bytes_per_byte}, text);
+  const ProgramLimits limits{seconds + length * seconds_per_byte, bytes + text.size() * bytes_per_byte};
+  const auto waiting = text.size() <= WaitingProgram::most_input ? Expected::all().take(arguments) : nullptr;
+  ProgramResult done = waiting ? waiting->finish(text, limits) : run_program(arguments, limits, text);
   if (done.status != 0) return {};
   return std::move(done.output);
 }
@@ -55,8 +104,16 @@ class Espeak {
 
   // Before more than one text. A single one does without, because somebody may be waiting to hear it.
   void learn_marker() {
+    marker_ipa_ = Expected::all().marker_ipa(arguments());
+    if (!marker_ipa_.empty()) return;
     const std::vector<std::string> lines = marker_lines();
     if (lines.size() == 1) marker_ipa_ = lines.front();
+  }
+
+  void expect() {
+    if (Expected::all().contains(arguments())) return;
+    learn_marker();
+    Expected::all().expect(arguments(), marker_ipa_);
   }
 
   std::vector<std::string> phonemes(const std::vector<std::string>& texts) const {
@@ -109,9 +166,10 @@ class Espeak {
     return line;
   }
 
+  Arguments arguments() const { return {program_, "-q", "--ipa", "-b", "1", "-v", language_, "-f", "/proc/self/fd/0"}; }
+
   std::optional<std::vector<std::string>> clauses(const std::string& document) const {
-    const auto output =
-        output_of({program_, "-q", "--ipa", "-b", "1", "-v", language_, "-f", "/proc/self/fd/0"}, document + "\n");
+    const auto output = output_of(arguments(), document + "\n");
     if (!output) return {};
     std::vector<std::string> lines;
     std::istringstream stream(*output);
@@ -171,6 +229,8 @@ bool phonemes_available(const std::string& language) {
   const std::string program = find_program("espeak-ng");
   return !program.empty() && output_of({program, "-q", "--ipa", "-v", language, "a"}, "").has_value();
 }
+
+void expect_phonemes(const std::string& language) { Espeak(language).expect(); }
 
 std::vector<std::string> to_phonemes(const std::vector<std::string>& texts, const std::string& language,
                                      const std::filesystem::path& cache_file, size_t threads,

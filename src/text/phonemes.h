@@ -20,4 +20,8 @@ std::vector<std::string> to_phonemes(const std::vector<std::string>& texts, cons
                                      const std::filesystem::path& cache_file, size_t threads,
                                      const std::function<void(uint64_t, uint64_t)>& progress);
 
+// Keeps an espeak-ng started for the next texts of this language, until this process ends: somebody waits to hear them.
+// Throws what to_phonemes() throws. Any thread; not before a fork.
+void expect_phonemes(const std::string& language);
+
 }  // namespace myxtts

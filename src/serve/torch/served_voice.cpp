@@ -41,8 +41,10 @@ void check_espeak(bool available) {
 
 ServedVoice served_voice(const Synthesizer& synthesizer) {
   check_espeak(!needs_espeak(synthesizer) || phonemes_available(synthesizer.description().config.data.language));
+  if (needs_espeak(synthesizer)) expect_phonemes(synthesizer.description().config.data.language);
   const auto begin = [&synthesizer](const SpeechRequest& request, const std::optional<Clip>& reference) -> SpokenText {
     check_espeak(!needs_espeak(synthesizer) || phonemes_available());
+    if (needs_espeak(synthesizer) && !request.language.empty()) expect_phonemes(request.language);
     Speaking as;
     as.language = request.language;
     if (reference) {

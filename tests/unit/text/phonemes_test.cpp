@@ -3,8 +3,10 @@
 #include "base/error.h"
 #include "base/files.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -38,6 +40,34 @@ TEST_F(Phonemes, a_text_has_the_same_phonemes_alone_and_among_others) {
   EXPECT_EQ(together[1], "");
   EXPECT_EQ(together[2], "wˈʌn; tˈuː: θɹˈiː");
   EXPECT_EQ(together[4], "");
+}
+
+TEST_F(Phonemes, that_are_expected_are_the_same) {
+  const std::vector<std::string> texts = {"Hello there, my friend. How are you?", "one", "", "the end; of it"};
+  const auto wanted = to_phonemes(texts, "en-gb", {}, 1, no_progress);
+  expect_phonemes("en-gb");
+  expect_phonemes("en-gb");
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(to_phonemes(texts, "en-gb", {}, 2, no_progress), wanted);
+    EXPECT_EQ(to_phonemes({texts[1]}, "en-gb", {}, 1, no_progress).front(), wanted[1]);
+  }
+  EXPECT_THROW(expect_phonemes("no-such-language"), Error);
+}
+
+TEST_F(Phonemes, that_are_expected_on_many_threads_are_the_same) {
+  expect_phonemes("fa");
+  const std::string wanted = to_phonemes({"سلام دنیا، خوبی؟"}, "fa", {}, 1, no_progress).front();
+  std::vector<std::thread> threads;
+  std::atomic<int> same = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 5; ++round) {
+        same += to_phonemes({"سلام دنیا، خوبی؟"}, "fa", {}, 1, no_progress).front() == wanted;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(same, 20);
 }
 
 TEST_F(Phonemes, of_an_espeak_that_prints_for_ever_end_with_an_error) {
