@@ -4,10 +4,12 @@
 #include "base/files.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace myxtts {
@@ -51,7 +53,29 @@ TEST_F(Phonemes, that_are_expected_are_the_same) {
     EXPECT_EQ(to_phonemes(texts, "en-gb", {}, 2, no_progress), wanted);
     EXPECT_EQ(to_phonemes({texts[1]}, "en-gb", {}, 1, no_progress).front(), wanted[1]);
   }
-  EXPECT_THROW(expect_phonemes("no-such-language"), Error);
+  EXPECT_THROW(expect_phonemes("qqq"), Error);
+}
+
+TEST_F(Phonemes, that_are_expected_are_asked_of_a_process_that_waits) {
+  const fs::path waits = folder / "waits", fake = waits / "espeak-ng", starts = waits / "starts";
+  fs::create_directories(waits);
+  std::ofstream(fake) << fmt::format("#!/bin/sh\necho >>{}\nexec cat /proc/self/fd/0\n", starts.string());
+  fs::permissions(fake, fs::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (waits.string() + ":" + path).c_str(), 1);
+  const auto started = [&](uintmax_t count) {  // a process may take a while to begin
+    for (int i = 0; i < 10'000 && (!fs::exists(starts) || fs::file_size(starts) < count); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return fs::file_size(starts) == count;
+  };
+  expect_phonemes("en-us");
+  EXPECT_TRUE(started(2)) << "one learns the marker, one waits";
+  EXPECT_EQ(to_phonemes({"word"}, "en-us", {}, 1, no_progress).front(), "word");
+  EXPECT_TRUE(started(3)) << "one was waiting, the next one waits";
+  EXPECT_EQ(to_phonemes({"two", "words"}, "en-us", {}, 1, no_progress).back(), "words");
+  EXPECT_TRUE(started(4)) << "the marker is known";
+  ::setenv("PATH", path.c_str(), 1);
 }
 
 TEST_F(Phonemes, that_are_expected_on_many_threads_are_the_same) {
