@@ -106,13 +106,19 @@ struct ChartOfMetrics {
   const char* unit;
   std::vector<std::pair<const char*, const char*>> metrics;  // key and legend
   bool log_y = false;
-  std::string_view prefix = {};  // and every metric whose name begins so
+  std::string_view prefix = {};   // and every metric whose name begins so
+  bool only_if_measured = false;  // on a CPU it never is
 };
+
+bool is_measured(const std::vector<Point>& points) {
+  return std::ranges::any_of(points, [](const Point& point) { return std::isfinite(point.y); });
+}
 
 const std::vector<ChartOfMetrics>& charts() {
   static const std::vector<ChartOfMetrics> all = {
       {"Loss", "", {{"loss", "training"}, {"validation_loss", "validation"}}},
       {"Parts of the loss", "", {}, false, "loss_"},
+      {"Mel-cepstral distortion of held-out clips", "dB", {{"validation_cepstral_distortion", "validation"}}},
       {"Parts of the validation loss", "", {}, false, "validation_"},
       {"Learning rate", "", {{"lr", "learning rate"}}},
       {"Gradient norm", "", {{"grad_norm", "gradient norm"}}, true},
@@ -120,8 +126,10 @@ const std::vector<ChartOfMetrics>& charts() {
       {"Ranks", "ms", {{"slowest_rank_ms", "slowest rank's own time"}, {"ranks_wait_ms", "waiting for other ranks"}}},
       {"Clips per second", "", {{"samples_per_s", "samples"}}},
       {"Seconds of audio per second", "", {{"audio_s_per_s", "audio"}}},
-      {"GPU busy and padding", "share", {{"gpu_busy", "GPU busy"}, {"padding", "padding"}}},
+      {"GPU busy", "share", {{"gpu_busy", "GPU busy"}}, false, {}, true},
+      {"Padding", "share", {{"padding", "padding"}}},
       {"Captures and retraces", "count", {{"captures", "captures"}, {"retraces", "retraces"}}},
+      {"Skipped updates", "count", {{"skipped", "skipped"}}},
   };
   return all;
 }
@@ -213,7 +221,9 @@ std::string make_run_report(const RunRecord& run) {
     LineChart chart{wanted.title, "step", wanted.unit, {}, wanted.log_y};
     const auto add = [&](const std::string& metric, const std::string& name) {
       charted.insert(metric);
-      if (!points_of(run, metric).empty()) chart.series.push_back({name, points_of(run, metric)});
+      const std::vector<Point>& points = points_of(run, metric);
+      if (points.empty() || (wanted.only_if_measured && !is_measured(points))) return;
+      chart.series.push_back({name, points});
     };
     for (const auto& [metric, name] : wanted.metrics) add(metric, name);
     for (const auto& [metric, points] : run.metrics) {

@@ -82,6 +82,17 @@ TEST_F(RunReport, a_loss_that_is_not_a_number_is_said) {
   EXPECT_TRUE(has(make_run_report(run), "1 values cannot be drawn"));
 }
 
+TEST_F(RunReport, what_a_cpu_cannot_measure_has_no_chart) {
+  const std::string line = R"({"step":1,"loss":4,"gpu_busy":null,"padding":0.1,"validation_cepstral_distortion":8})";
+  const std::string page = make_run_report(read(line + "\n"));
+  EXPECT_FALSE(has(page, "GPU busy") || has(page, "cannot be drawn"));
+  EXPECT_TRUE(has(page, "Padding") && has(page, "Mel-cepstral distortion"));
+  EXPECT_FALSE(has(page, "Parts of the validation loss")) << "its unit is another";
+  EXPECT_TRUE(has(make_run_report(read(R"({"step":1,"gpu_busy":0.9})"
+                                       "\n")),
+                  "GPU busy"));
+}
+
 TEST_F(RunReport, a_run_without_lines_still_has_a_page) {
   EXPECT_TRUE(has(make_run_report(read("")), "No step has been logged yet."));
   EXPECT_THROW(read_run(folder / "nowhere"), Error);
