@@ -1,8 +1,7 @@
 // What anybody may send to the server, from the first line of the request on, over a real socket; with a voice that
 // needs no model.
-#include "serve/server.h"
-
 #include "fuzz.h"
+#include "serve/server.h"
 
 #include <thread>
 
