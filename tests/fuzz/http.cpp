@@ -3,6 +3,8 @@
 #include "fuzz.h"
 #include "serve/server.h"
 
+#include <cerrno>
+#include <chrono>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -49,7 +51,10 @@ std::string answer_to(fuzz::Input input) {
   sockaddr_in address{};
   address.sin_family = AF_INET, address.sin_port = htons(static_cast<uint16_t>(port_of_the_server()));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  fuzz::expect(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  while (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    fuzz::expect(errno == EADDRNOTAVAIL);  // so many connections were closed just now that no port is left
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   for (size_t at = 0; at < input.size();) {
     const ssize_t sent = ::send(socket, input.data() + at, input.size() - at, MSG_NOSIGNAL);
     if (sent <= 0) break;  // it has heard enough
