@@ -68,24 +68,24 @@ PLOTS = {"speed": speed, "before-after": before_after}
 def draw(title, panels, theme, persian):
     """Panels of horizontal bars, each on its own scale; the first bar is ours. A Persian plot is the mirror image."""
     colours, out, y = THEMES[theme], [], 8
-    say = PERSIAN.__getitem__ if persian else str
+    translated = PERSIAN.__getitem__ if persian else str
     at = (lambda x, width=0: WIDTH - x - width) if persian else (lambda x, width=0: x)
     direction = ' direction="rtl"' if persian else ""
     for heading, form, bars in panels:
         y += 20
-        out.append(f'<text x="{at(0)}" y="{y}" font-weight="600" fill="{colours["ink"]}">{html.escape(say(heading))}</text>')
+        out.append(f'<text x="{at(0)}" y="{y}" font-weight="600" fill="{colours["ink"]}">{html.escape(translated(heading))}</text>')
         y += 10
         room = (WIDTH - LABELS - VALUES) / max(value for _, value in bars)
         for number, (name, value) in enumerate(bars):
             colour, length, middle = colours["theirs" if number else "ours"], max(2, value * room), y + 17
-            shown = say(form).format(value)
-            out += [f'<text x="{at(LABELS - 10)}" y="{middle}" text-anchor="end" fill="{colours["faint" if number else "ink"]}">{html.escape(say(name))}</text>',
-                    f'<rect x="{at(LABELS, length):{".1f" if persian else ""}}" y="{y + 4}" width="{length:.1f}" height="{ROW - 8}" rx="2" fill="{colour}"/>',
+            shown = translated(form).format(value)
+            out += [f'<text x="{at(LABELS - 10)}" y="{middle}" text-anchor="end" fill="{colours["faint" if number else "ink"]}">{html.escape(translated(name))}</text>',
+                    f'<rect x="{at(LABELS, length):.1f}" y="{y + 4}" width="{length:.1f}" height="{ROW - 8}" rx="2" fill="{colour}"/>',
                     f'<text x="{at(LABELS + length + 8):.1f}" y="{middle}" fill="{colours["ink"]}">{shown.translate(DIGITS) if persian else shown}</text>']
             y += ROW
         y += 10
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" role="img" font-family="system-ui,sans-serif" font-size="13"{direction}>'
-    return "\n".join([head, f"<title>{html.escape(say(title))}</title>", *out, "</svg>", ""])
+    return "\n".join([head, f"<title>{html.escape(translated(title))}</title>", *out, "</svg>", ""])
 
 
 def main():

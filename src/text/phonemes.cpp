@@ -75,7 +75,9 @@ std::optional<std::string> output_of(const Arguments& arguments, const std::stri
   const auto length = static_cast<double>(text.size());
   const ProgramLimits limits{seconds + length * seconds_per_byte, bytes + text.size() * bytes_per_byte};
   const auto waiting = text.size() <= WaitingProgram::most_input ? Expected::all().take(arguments) : nullptr;
-  ProgramResult done = waiting ? waiting->finish(text, limits) : run_program(arguments, limits, text);
+  ProgramResult done{-1, {}};
+  if (waiting) done = waiting->finish(text, limits);
+  if (done.status != 0) done = run_program(arguments, limits, text);  // one that waited may have been killed meanwhile
   if (done.status != 0) return {};
   return std::move(done.output);
 }

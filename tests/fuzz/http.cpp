@@ -2,15 +2,11 @@
 // needs no model.
 #include "fuzz.h"
 #include "serve/server.h"
+#include "tools/loopback.h"
 
 #include <cerrno>
 #include <chrono>
 #include <thread>
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 using namespace myxtts;
 
@@ -47,11 +43,8 @@ int port_of_the_server() {
 
 // The answer to a client that sends the input and then nothing more.
 std::string answer_to(fuzz::Input input) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET, address.sin_port = htons(static_cast<uint16_t>(port_of_the_server()));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  while (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  int socket = -1;
+  while ((socket = loopback::connected(port_of_the_server())) < 0) {
     fuzz::expect(errno == EADDRNOTAVAIL);  // so many connections were closed just now that no port is left
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -61,11 +54,7 @@ std::string answer_to(fuzz::Input input) {
     at += static_cast<size_t>(sent);
   }
   ::shutdown(socket, SHUT_WR);
-  std::string answer;
-  char part[4096];
-  for (ssize_t count = 0; (count = ::recv(socket, part, sizeof part, 0)) > 0;) {
-    answer.append(part, static_cast<size_t>(count));
-  }
+  std::string answer = loopback::read_to_end(socket);
   ::close(socket);
   return answer;
 }

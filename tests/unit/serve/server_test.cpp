@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "tools/loopback.h"
 
 #include <atomic>
 #include <new>
@@ -11,14 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace myxtts {
 namespace {
+
+using loopback::connected;
+using loopback::read_to_end;
 
 // A piece of so many samples for every letter.
 ServedVoice voice(size_t samples = 10, int sample_rate = 8000, std::atomic<int>* pieces = nullptr) {
@@ -36,27 +36,11 @@ ServedVoice voice(size_t samples = 10, int sample_rate = 8000, std::atomic<int>*
           }};
 }
 
-// A connected socket, or -1. `window_bytes`: of what it holds before it is read; 0: as the system has it.
-int connected(int port, int window_bytes = 0) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  if (window_bytes > 0) ::setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &window_bytes, sizeof window_bytes);
-  sockaddr_in address{};
-  address.sin_family = AF_INET, address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
-  ::close(socket);
-  return -1;
-}
-
 std::string answer_to(int port, const std::string& request) {
   const int socket = connected(port);
   if (socket < 0) return "refused";
   ::send(socket, request.data(), request.size(), MSG_NOSIGNAL);
-  std::string answer;
-  char part[4096];
-  for (ssize_t count = 0; (count = ::recv(socket, part, sizeof part, 0)) > 0;) {
-    answer.append(part, static_cast<size_t>(count));
-  }
+  std::string answer = read_to_end(socket);
   ::close(socket);
   return answer;
 }

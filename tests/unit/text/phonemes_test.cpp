@@ -30,6 +30,14 @@ class Phonemes : public testing::Test {
   void TearDown() override { fs::remove_all(folder); }
 };
 
+// Whether so many processes have begun, each of which adds a byte to a file; that may take a while.
+bool started(const fs::path& starts, uintmax_t count) {
+  for (int i = 0; i < 10'000 && (!fs::exists(starts) || fs::file_size(starts) < count); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return fs::exists(starts) && fs::file_size(starts) == count;
+}
+
 TEST_F(Phonemes, a_text_has_the_same_phonemes_alone_and_among_others) {
   const std::vector<std::string> texts = {
       "Hello there, my friend. How are you?", "", "one; two: three", "line\n\nbreak", "...", "[[brackets]]", "the end"};
@@ -63,18 +71,26 @@ TEST_F(Phonemes, that_are_expected_are_asked_of_a_process_that_waits) {
   fs::permissions(fake, fs::perms::owner_all);
   const std::string path = std::getenv("PATH");
   ::setenv("PATH", (waits.string() + ":" + path).c_str(), 1);
-  const auto started = [&](uintmax_t count) {  // a process may take a while to begin
-    for (int i = 0; i < 10'000 && (!fs::exists(starts) || fs::file_size(starts) < count); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return fs::file_size(starts) == count;
-  };
   expect_phonemes("en-us");
-  EXPECT_TRUE(started(2)) << "one learns the marker, one waits";
+  EXPECT_TRUE(started(starts, 2)) << "one learns the marker, one waits";
   EXPECT_EQ(to_phonemes({"word"}, "en-us", {}, 1, no_progress).front(), "word");
-  EXPECT_TRUE(started(3)) << "one was waiting, the next one waits";
+  EXPECT_TRUE(started(starts, 3)) << "one was waiting, the next one waits";
   EXPECT_EQ(to_phonemes({"two", "words"}, "en-us", {}, 1, no_progress).back(), "words");
-  EXPECT_TRUE(started(4)) << "the marker is known";
+  EXPECT_TRUE(started(starts, 4)) << "the marker is known";
+  ::setenv("PATH", path.c_str(), 1);
+}
+
+TEST_F(Phonemes, are_found_although_the_process_that_waits_was_ended) {
+  const fs::path dies = folder / "dies", fake = dies / "espeak-ng", starts = dies / "starts";
+  fs::create_directories(dies);
+  std::ofstream(fake) << fmt::format(
+      "#!/bin/sh\necho >>{0}\n[ \"$(wc -c <{0})\" = 2 ] && exit 9\nexec cat /proc/self/fd/0\n", starts.string());
+  fs::permissions(fake, fs::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (dies.string() + ":" + path).c_str(), 1);
+  expect_phonemes("en-us");
+  EXPECT_TRUE(started(starts, 2)) << "the one that waits, and ends";
+  EXPECT_EQ(to_phonemes({"word"}, "en-us", {}, 1, no_progress).front(), "word");
   ::setenv("PATH", path.c_str(), 1);
 }
 
