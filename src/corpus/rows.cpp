@@ -180,7 +180,10 @@ CorpusLayout find_layout(const fs::path& where) {
     reject_input("corpus", "{} is not a corpus", where.string(),
                  way_out("it may be a folder, a .jsonl manifest, a .csv or a .tar"));
   }
-  if (!fs::is_directory(where)) reject_input("corpus", "{} is neither a folder nor a file", where.string());
+  if (!fs::is_directory(where)) {
+    reject_input("corpus", "{} is neither a folder nor a file", where.string(),
+                 way_out("give a folder with metadata.csv and wavs/, a .jsonl manifest, or tar shards"));
+  }
   if (fs::exists(where / "metadata_train.csv")) {
     if (!fs::exists(where / "metadata_eval.csv")) return {Kind::metadata, where, {where / "metadata_train.csv"}};
     return {Kind::metadata, where, {where / "metadata_train.csv", where / "metadata_eval.csv"}, true};
