@@ -230,7 +230,7 @@ def test_the_page_of_a_run_is_whole_and_loads_nothing(tmp_path):
     outline.feed(page)
     outline.close()
     assert outline.open == []
-    assert outline.seen.count("svg") == 9 and outline.seen.count("img") == 1 and outline.seen.count("audio") == 1
+    assert outline.seen.count("svg") == 10 and outline.seen.count("img") == 1 and outline.seen.count("audio") == 1
     assert all(place.startswith("data:") for place in outline.loads) and "http" not in page
     assert "3000 steps in 5.1 minutes; loss 3." in outline.words and "0 retraces; 1.5 % of the time" in outline.words
     assert "corpora/<voice> & more" in outline.words and "فارسی" in outline.words
